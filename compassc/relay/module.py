@@ -296,6 +296,10 @@ class IRModule:
 
         return text(self)
 
+    def script(self) -> str:
+        """The text that `show` prints. Functions of graphs have the form of `astext`, without the line of the version."""
+        return repr(self)
+
     def show(self) -> None:
         """Print the text."""
-        print(self)
+        print(self.script())

@@ -118,6 +118,13 @@ def kernel(name: str) -> PrimFunc:
     return te.create_prim_func([a, b]).replace(name=name)
 
 
+def test_what_a_module_shows_is_its_script(capsys):
+    module = IRModule({"main": IDENTITY})
+    module.show()
+    assert capsys.readouterr().out == f"{module.script()}\n"
+    assert relay.structural_equal(parse_module(VERSION + module.script()), module)
+
+
 def test_modules_hold_kernels():
     module = IRModule({"main": IDENTITY, "k": kernel("other")})
     with pytest.raises(ExpressionError, match="@main is a function of graphs"):
