@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from graphs import Cases
-from references import (
+
+from tests.layers.graphs import Cases
+from tests.layers.references import (
     ACTIVATIONS,
     gelu_tanh,
     window_keys,

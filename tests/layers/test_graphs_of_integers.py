@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from graphs import Cases
+
+from tests.layers.graphs import Cases
 
 
 @pytest.fixture

@@ -225,7 +225,9 @@ def _nothing(call: Call, *operands: object) -> None:
 SPECIAL: dict[str, Run] = {
     **{f.__name__: f for f in (cast, tag, vconcat, vsplit, vcompt, vcompc, vshfl, vbcast, vsldl, vtbl, vreplic)},
     **{f.__name__: f for f in (vload, vstore, vload_gather, vstore_scatter, assert_, assume)},
-    **dict.fromkeys(("flush_cache", "perf_tick_begin", "perf_tick_end", "init_event_state"), _nothing),
+    **dict.fromkeys(
+        ("assume_unclipped", "flush_cache", "perf_tick_begin", "perf_tick_end", "init_event_state"), _nothing
+    ),
     "vmml": partial(_matrix, accumulate=False),
     "vmma": partial(_matrix, accumulate=True),
     "atomic_add": _atomic(lambda old, x: old + x),
