@@ -140,6 +140,17 @@ def test_a_bare_name_means_one_module_in_every_run() -> None:
     assert several == {}, "which one is imported depends on the folders of the run: make one of them a package"
 
 
+def test_files_of_a_package_are_imported_by_its_name() -> None:
+    packages = [path.parent for path in TESTS.rglob("__init__.py")]
+    assert TESTS / "layers" in packages
+    elsewhere = found_by_bare_name()
+    for folder in packages:
+        files = {path.stem for path in folder.glob("*.py")} - elsewhere.keys()
+        for path in folder.glob("*.py"):
+            bare = re.findall(r"^(?:from|import) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+            assert not files.intersection(bare), path
+
+
 def test_some_cases_have_to_be_there() -> None:
     assert list(some("ab")) == ["a", "b"]
     with pytest.raises(AssertionError, match="no cases"):
