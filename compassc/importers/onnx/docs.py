@@ -91,6 +91,8 @@ the package `onnx`: `pip install "compassc[onnx]"`.
 - A ConvTranspose whose `output_shape` (or `auto_pad`) asks for more than the filters reach has the rest behind each axis,
   as in ONNX Runtime. With SAME_UPPER or SAME_LOWER alone its sizes are the input's times the strides, as ONNX says;
   ONNX Runtime ends where the filters do.
+- Pools with SAME_UPPER or SAME_LOWER have the pads of ONNX's text, which counts dilations; ONNX Runtime does not. Means whose
+  windows would leave out two elements or more with them are refused, write `pads` instead.
 - NaN passes through as in ONNX but where a target computes with its max and min, which give the other operand: of NaN Relu,
   PRelu, Elu, Selu, Celu and HardSigmoid make 0, Clip its lower limit, Max, Min and MaxPool one of the other numbers. Outputs
   that must show NaN need an IsNaN of what comes before.
