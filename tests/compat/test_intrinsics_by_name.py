@@ -10,6 +10,7 @@ from compassc.compat import tensor_intrins
 from compassc.compat.meta_schedule import te_workload
 from compassc.compat.schedule_testing import verify_trace_roundtrip
 from compassc.compat.tensor_intrins import CONSTANTS, DOTS
+from compassc.ir.errors import ExpressionError
 from compassc.tir.mapping import get_auto_tensorize_mapping_info, get_tensorize_loop_mapping, tile_with_tensor_intrin
 
 pytestmark = pytest.mark.usefixtures("names")
@@ -99,6 +100,13 @@ def test_axes_are_joined_to_those_of_an_intrinsic(name):
     s.transform_block_layout(block, chosen)
     other = tir.TensorIntrin.get(tensor_intrins.WMMA_SYNC_16x16x16_s8s8s32_INTRIN).desc
     assert get_auto_tensorize_mapping_info(s, s.get_block(block), other) is None, "of other types"
+
+
+def test_helpers_refuse_channels_that_nothing_would_read():
+    with pytest.raises(ExpressionError, match="3 groups do not divide 4 and 6 channels"):
+        te_workload.conv1d_nlc(1, 9, 4, 6, 3, groups=3)
+    with pytest.raises(ExpressionError, match="factor is 2"):
+        te_workload.depthwise_conv2d_nhwc(1, 8, 8, 4, 3, factor=2)
 
 
 @pytest.mark.parametrize(("stride", "padding", "dilation", "groups"), [(1, 0, 1, 1), (2, 1, 1, 2), (1, 2, 2, 1)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ... import te, topi
+from ...ir.errors import ExpressionError
 from ...ir.exprs import Expr
 from ...te import Tensor
 
@@ -38,6 +39,8 @@ def _convolved(
     out_dtype: str,
 ) -> Tensors:
     """A convolution of channels that come last. `size`: of the batch and of the dimensions of space."""
+    if groups < 1 or ci % groups or co % groups:
+        raise ExpressionError(f"{name}: {groups} groups do not divide {ci} and {co} channels")
     x = te.placeholder((*size, ci), in_dtype, name="inputs")
     w = te.placeholder((*window, ci // groups, co), in_dtype, name="weight")
     padded = _padded(x, padding)
@@ -149,7 +152,8 @@ def depthwise_conv2d_nhwc(
     out_dtype: str = "float32",
 ) -> Tensors:
     """Each channel with a window of its own."""
-    assert factor == 1, "one window for a channel"
+    if factor != 1:
+        raise ExpressionError(f"depthwise_conv2d_nhwc: a channel has one window here, factor is {factor}")
     x = te.placeholder((N, H, W, C), in_dtype)
     weight = te.placeholder((factor, kernel_size, kernel_size, C), in_dtype)
     padded = _padded(x, padding)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from compass_runtime.ndarray import NDArray
+from compassc.ir.errors import ExpressionTypeError
 from compassc.relay.expr import Call, Function, GlobalVar, Tuple
 from compassc.relay.infer.errors import error
 from compassc.relay.interpreter import Interpreter
@@ -19,7 +20,8 @@ def get_calibration_data(mod: IRModule, data: Mapping[str, object]) -> dict[Glob
     of `main` have the values of `data`, by name: computed by the references of operators. DiagnosticError for a function that is
     called twice."""
     main = mod[MAIN]
-    assert isinstance(main, Function), "main is a function of Relay"
+    if not isinstance(main, Function):
+        raise ExpressionTypeError("get_calibration_data: 'main' is no function of Relay")
     calls = {e: g for e in post_order(main) if isinstance(e, Call) and (g := _callee(e, mod)) is not None}
     for e, g in calls.items():
         if list(calls.values()).count(g) > 1:
