@@ -33,7 +33,8 @@ SECTIONS = {
         {"Schedules of blocks": ("schedules/blocks/README.md", "schedules/blocks/*.md")},
     ),
     "Running": ("simulator.md", "boards.md", "remote.md", "notebooks.md", "editors.md"),
-    "Reference": ("cli.md", "errors.md", "security.md", "architecture.md", "contributing.md", "CHANGELOG.md", "*.md"),
+    "Reference": ("cli.md", "errors.md", "security.md", "CHANGELOG.md", "*.md"),
+    "Sources": ("architecture.md", "walkthrough.md", "contributing.md", {"Details": ("internals/*.md",)}),
 }
 """The pages of each tab, in order; patterns name those that are not named before."""
 LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?(\))")

@@ -19,7 +19,7 @@ from . import extents, roles
 
 @dataclass(frozen=True)
 class Interface:
-    """`params`, `extents` and `groups` of `NAME.params.json` (docs/architecture.md)."""
+    """`params`, `extents` and `groups` of `NAME.params.json` (docs/internals/files.md)."""
 
     params: list[dict[str, Any]]
     extents: dict[str, Any] | None

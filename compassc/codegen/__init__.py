@@ -60,7 +60,7 @@ def line_map(unit: Unit) -> dict[str, object]:
 
 
 def parameters(legalised: IRModule, interface: Interface, unit: Unit) -> dict[str, Any]:
-    """The description of the kernel for the stages after codegen (docs/architecture.md, NAME.params.json)."""
+    """The description of the kernel for the stages after codegen (docs/internals/files.md, NAME.params.json)."""
     return {
         "format": PARAMS_FORMAT,
         "kernel": legalised.entry,

@@ -130,7 +130,7 @@ def _build_version() -> int:
 
 
 def _asids(run: Launch) -> str:
-    """Which words of a launch are addresses (docs/architecture.md, ASID text): the parameters, and behind them the words of
+    """Which words of a launch are addresses (docs/internals/files.md, ASID text): the parameters, and behind them the words of
     descriptors."""
     words = [_asid(word) for word in run.params.words]
     base = run.match.merged.attrs.descriptorbase

@@ -13,5 +13,5 @@ Which file holds what:
 
 How an operator is computed is said elsewhere, where the target is known: `compassc.topi.schedules` has the default
 schedules for each kind of target, the best first, and `compassc.layers.kernels` says of which layers the schedule comes
-before the kernel by hand. `docs/architecture.md` follows some operators through all of it.
+before the kernel by hand. `docs/internals/declarations.md` follows some operators through all of it.
 """

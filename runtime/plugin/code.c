@@ -7,7 +7,7 @@
 
 #define MAX_TEXT (64u << 20) /* the engine's limit of a `.text`; here of all that a job has */
 
-/* Fields of the head of `.text`, and of an entry record (docs/architecture.md). */
+/* Fields of the head of `.text`, and of an entry record (docs/internals/files.md). */
 enum { OBJECT_OFFSET = 12, OBJECT_SIZE = 16, HEAD_BYTES = 64, RECORD_BACK = 8, BACK_END = 12 };
 
 static bool refuse(const char *why) { return fail(AIPU_STATUS_ERROR_JOB_DISPATCH_FAIL, "%s", why), false; }

@@ -12,7 +12,7 @@
 #define ASIDS 4u
 #define FULL_BASE(entry) ((entry) & ~0xfffull) /* the low bits of an ASID entry are permissions */
 
-/* Entry records of `.text` (docs/architecture.md). */
+/* Entry records of `.text` (docs/internals/files.md). */
 enum { RECORD_BACK = 8, RECORD_ASIDS = 12, RECORD_BYTES = 64 };
 
 struct buffer {

@@ -1,4 +1,4 @@
-/* The content of `.text` in device memory: entry records around one object (docs/architecture.md, aipu.bin). */
+/* The content of `.text` in device memory: entry records around one object (docs/internals/files.md, aipu.bin). */
 #ifndef ENGINE_TEXT_H
 #define ENGINE_TEXT_H
 

@@ -1,4 +1,4 @@
-"""docs/architecture.md against the tree: its folders, and who imports whom."""
+"""The pages on the sources against the tree: rooms and who imports whom, folders, files and functions that are named."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from tests.sources import FOLDERS as SOURCES
 from tests.sources import ROOT
 
 TEXT = (ROOT / "docs/architecture.md").read_text()
-EVERYBODYS = "compass_core"
+FOLDERS_PAGE = (ROOT / "docs/internals/folders.md").read_text()
+EVERYTHING = "\n".join([TEXT, *(page.read_text() for page in sorted((ROOT / "docs/internals").glob("*.md")))])
+WALKTHROUGH = (ROOT / "docs/walkthrough.md").read_text()
 
 
-def table(head: str) -> list[list[str]]:
+def table(head: str, text: str = TEXT) -> list[list[str]]:
     """The rows of the table whose head starts so."""
-    lines = TEXT.split(head, 1)[1].split("\n\n", 1)[0].splitlines()[2:]
+    lines = text.split(head, 1)[1].split("\n\n", 1)[0].splitlines()[2:]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
@@ -65,8 +67,7 @@ def loads(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def imports() -> Iterator[tuple[str, str, bool, bool, str]]:
-    """Every import of one part from another: who, whom, whether at load time, whether a text names the module, where. Names of
-    modules in text count as imports in functions."""
+    """Every import of one part from another: who, whom, whether at load time, whether a text names the module, where."""
     for top, folder in SOURCES.items():
         for path in sorted((folder / top).rglob("*.py")):
             *package, name = path.relative_to(folder).with_suffix("").parts
@@ -87,25 +88,37 @@ def imports() -> Iterator[tuple[str, str, bool, bool, str]]:
                             )
 
 
-def directions() -> dict[str, tuple[set[str], set[str]]]:
-    """Part -> what it may ask when it is loaded, and in functions; what stands in parentheses are reasons."""
-    rows = [[re.sub(r"\([^)]*\)", "", cell) for cell in row] for row in table("| part | asks |")]
-    return {name: (words(early), words(late)) for part, early, late in rows for name in words(part)}
+ROOMS = {row[0]: words(row[1]) for row in table("| room | packages |")}
+"""The packages of each room, the first one at the bottom."""
+ASKS = {row[0]: row[3] for row in table("| room | packages |")}
+NAMED = {("pass_manager", "passes"), ("pass_manager", "relay")}
+"""Who names whom in text, upwards: the folders of passes."""
 
 
-DIRECTIONS = directions()
+def asked(room: str) -> set[str]:
+    """The rooms that a room may ask."""
+    return set(ROOMS) - {room} if ASKS[room] == "all" else set(filter(None, ASKS[room].split(", ")))
+
+
+def test_rooms_ask_those_above_them():
+    above: set[str] = set()
+    for room in ROOMS:
+        assert ASKS[room] == "all" or asked(room) <= above, room
+        above.add(room)
+    assert 15 < len(ROOMS) <= 22
 
 
 def test_imports_are_those_of_the_table():
+    """Imports in functions and texts that name modules count."""
+    room_of = {part: room for room, parts in ROOMS.items() for part in parts}
     wrong, seen = [], set()
-    for asking, other, early, _, where in imports():
-        loaded, later = DIRECTIONS.get(asking, (set(), set()))
-        seen.add((asking, other))
-        if other != EVERYBODYS and other not in (loaded if early else loaded | later):
-            wrong.append(f"{where}: {asking} imports {other} {'at load time' if early else 'in a function'}")
+    for asking, other, _, named, where in imports():
+        mine, theirs = room_of[asking], room_of[other]
+        seen.add((mine, theirs))
+        if mine != theirs and theirs not in asked(mine) and not (named and (asking, other) in NAMED):
+            wrong.append(f"{where}: {asking} imports {other}, but {mine} does not ask {theirs}")
     assert not wrong, "\n".join(wrong)
-    unused = [(a, b) for a, (loaded, later) in DIRECTIONS.items() for b in loaded | later if (a, b) not in seen]
-    assert not unused
+    assert not [(a, b) for a in ROOMS if ASKS[a] != "all" for b in asked(a) if (a, b) not in seen]
 
 
 def test_no_circle_of_packages():
@@ -162,9 +175,9 @@ def test_imports_name_modules_that_exist():
     assert not missing, "\n".join(missing)
 
 
-def test_the_document_names_modules_that_exist():
+def test_the_pages_name_modules_that_exist():
     """A full name is a module, or something that its module defines."""
-    names = re.findall(rf"`((?:{'|'.join(SOURCES)})(?:\.\w+)+)`", TEXT)
+    names = re.findall(rf"`((?:{'|'.join(SOURCES)})(?:\.\w+)+)`", EVERYTHING)
     owners = {name: name if name in MODULES else name.rpartition(".")[0] for name in names}
     assert len(names) > 10
     wrong = [
@@ -196,7 +209,7 @@ def folders() -> Iterator[str]:
 
 
 def test_every_folder_is_in_the_table():
-    rows = table("| folder | package |")
+    rows = table("| folder | package |", FOLDERS_PAGE)
     named = {folder for row in rows for folder in words(row[0])}
     named |= {
         f"{folder}/{name[:-1]}" for row in rows for folder in words(row[0]) for name in words(row[2]) if name[-1] == "/"
@@ -205,3 +218,21 @@ def test_every_folder_is_in_the_table():
     found = {where for where in folders() if not where.startswith("compassc/layers/families")}
     assert found - named == {"compassc"}
     assert not [name for name in named if not (ROOT / name).is_dir()]
+
+
+def defined(path: Path) -> set[str]:
+    """The functions and classes of a file, methods as `Class.method`."""
+    found = set()
+    for node in sources.parsed(path).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found.add(node.name)
+            found |= {f"{node.name}.{inner.name}" for inner in node.body if isinstance(inner, ast.FunctionDef)}
+    return found
+
+
+def test_the_walkthrough_names_files_and_functions_that_exist():
+    steps = re.findall(r"\| `([\w/]+\.py)` \| `([\w.]+)` \|", WALKTHROUGH)
+    assert len(steps) > 30
+    assert not [(file, name) for file, name in steps if name not in defined(ROOT / file)]
+    named = re.findall(r"`((?:compassc|runtime)/[\w/]+(?:\.py)?)`", WALKTHROUGH)
+    assert not [name for name in named if not (ROOT / name).exists()]

@@ -1,6 +1,6 @@
 """The host code that an aipu.bin of this toolchain carries in `.text`: entry records around one ELF64 object.
 
-The layout is in docs/architecture.md ("aipu.bin"). A subgraph's `text_offset` is the offset of its entry record, so a
+The layout is in docs/internals/files.md ("aipu.bin"). A subgraph's `text_offset` is the offset of its entry record, so a
 task control block's `spc` points at that record, and the record says how far back the start of `.text` is.
 
 A record may tell which words of the parameter block are addresses, one character per word: the number of the ASID that

@@ -8,7 +8,7 @@
  *     }
  *
  * __COMPASS_ENTRY(symbol)        head of the function `void symbol(const __global void *pp)`, the only symbol seen from
- *                                outside; at most 47 characters (docs/architecture.md, aipu.bin).
+ *                                outside; at most 47 characters (docs/internals/files.md, aipu.bin).
  * __COMPASS_POINTER(pointee, i)  word i of the parameter block as a pointer; `pointee` is the text before the `*`,
  *                                address space included: `__global half`, `__constant uchar`, `__global int8`.
  * __COMPASS_SCALAR(type, i)      word i as a scalar of char, uchar, short, ushort, int, uint, half, bf16, float, bool
