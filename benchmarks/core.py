@@ -14,6 +14,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SUITE = Path(__file__).resolve().parent / "suite"
 _REST = 3e-4
 """Seconds before each sample: the simulator's worker looks for more work for a moment when it has done some."""
+_BLOCK_REST, _WARMING, _IN_A_ROW = 0.02, 3, 5
+"""Seconds before a block of runs of one thing, its runs that do not count, and those that do."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,22 @@ def side_by_side(samplers: Sequence[Callable[[], float]], rounds: int) -> list[l
         sample()
     taken = [[rested(sample) for sample in samplers] for _ in range(rounds)]
     return [list(column) for column in zip(*taken, strict=True)]
+
+
+def in_a_row(sample: Callable[[], float]) -> Callable[[], float]:
+    """A sampler for `side_by_side` that gives the median of several runs in a row, after a rest and runs that do not count.
+
+    For what waits on all processors for more work when it is done, as the threads of ONNX Runtime do for milliseconds: what is
+    run in that time has half the machine, and caches that are not its own. So each is measured as if it ran alone.
+    """
+
+    def block() -> float:
+        time.sleep(_BLOCK_REST)
+        for _ in range(_WARMING):
+            sample()
+        return statistics.median(sample() for _ in range(_IN_A_ROW))
+
+    return block
 
 
 def median_ratio(top: Sequence[float], bottom: Sequence[float]) -> float:

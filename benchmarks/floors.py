@@ -1,26 +1,28 @@
 """Where the time of a network on the simulator goes: each launch beside the least that this host can take for it.
 
-A launch's floor is the longer of two times: its products at the peak of the host's vectors in registers, and the bytes of
-its tensors and weights at the speed of a copy. Both peaks are measured by C code (`native/peak_*.c`). Everything has one
+A launch's floor is the longer of two times: its operations, of which a product and its sum are one, at the peak of the host's
+vectors in registers, and the bytes of its tensors and weights at the speed of a copy. Both peaks are measured by C code (`native/peak_*.c`). Everything has one
 processor, and the best of several times counts, which other work on the machine hardly changes.
 """
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
 from benchmarks import native
-from benchmarks.networks import Array, Layer, Network
+from compass_core.arrays import Array
 from compass_runtime import Program
 from compass_sim.records import Record, RecordKind
+from compassc import services
+from compassc.graph import Graph, Layer
+from compassc.graph.dtypes import numpy_dtype
+from compassc.models import Model
 
 TECS = 4
 ROUNDS, CHAINS = 200_000, {"float32": (12, 8), "int8": (8, 32)}
@@ -28,7 +30,6 @@ ROUNDS, CHAINS = 200_000, {"float32": (12, 8), "int8": (8, 32)}
 WORDS = 1 << 23
 TIMES = 9
 """How often a peak is measured, and a network is run: the best time counts."""
-Shapes = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -67,18 +68,22 @@ def copied() -> float:
     return 8 * WORDS / min(code.seconds() for _ in range(TIMES))
 
 
-def floor(layers: Iterable[Layer], shapes: Shapes, dtype: str) -> float:
-    """The least seconds of layers that are computed in one launch."""
-    size, products, moved, made = np.dtype(dtype).itemsize, 0, 0, set()
-    for layer in layers:
-        moved += sum(math.prod(shapes[name]) for name in layer.inputs if name not in made) * size
-        made.add(layer.name)
-        if layer.weights is not None:
-            products += math.prod(layer.shape[:-1]) * layer.weights.size
-            moved += layer.weights.size * size
-        last = layer
-    moved += math.prod(last.shape) * size
-    return max(products / peak(dtype), moved / copied())
+def floor(graph: Graph, layers: Sequence[Layer]) -> float:
+    """The least seconds of layers of a graph that are computed in one launch."""
+    own, users = set(layers), graph.users()
+    made = {t.name: t for layer in layers for t in layer.outputs}
+    read = {t.name: t for layer in layers for t in layer.inputs if t.name not in made}
+    ends = {t.name for t in graph.outputs}
+    written = [t for name, t in made.items() if name in ends or not own.issuperset(users.get(name, ()))]
+    moved = sum(t.count * numpy_dtype(t.dtype).itemsize for t in (*read.values(), *written))
+    moved += sum(array.nbytes for layer in layers for array in layer.constants.values())
+    busy = sum(services.layer_cost(layer).operations / peak(_numbers(layer)) for layer in layers)
+    return max(busy, moved / copied())
+
+
+def _numbers(layer: Layer) -> str:
+    """The type of numbers whose products a layer's take as long as."""
+    return "int8" if layer.input.dtype in ("int8", "uint8") else "float32"
 
 
 def launch_seconds(records: Iterable[Record]) -> list[float]:
@@ -93,37 +98,22 @@ def launch_seconds(records: Iterable[Record]) -> list[float]:
     return [(max(end for _, end in tasks) - min(begin for begin, _ in tasks)) / 1e9 for tasks in launches]
 
 
-def rows(net: Network, dtype: str, file: Path, inputs: Mapping[str, Array]) -> list[Row]:
-    """The launches of a network, which was built to a file."""
+def rows(model: Model, sample: Mapping[str, Array]) -> list[Row]:
+    """The launches of a model."""
     taken = []
     with one_processor():
-        program = Program.load(file)
-        job, note = program.create_job(), program.note
+        program = Program.load(model.path)
+        job, note, inputs = program.create_job(), program.note, model.raw_inputs(sample)
         assert note is not None, "files of this toolchain tell of their launches"
         for _ in range(TIMES):
             job.run(inputs, record=True)
             assert job.result is not None
             taken.append(launch_seconds(job.result.records))
-        numbered = _by_number(net)
+        named = {layer.name: layer for layer in model.layers}
         return [
-            Row(
-                launch.label,
-                min(seconds),
-                floor([numbered[n] for n in launch.names if n in numbered], net.shapes, dtype),
-            )
+            Row(launch.label, min(seconds), floor(model.graph, [named[name] for name in launch.names]))
             for launch, *seconds in zip(note.launches, *taken, strict=True)
         ]
-
-
-def _by_number(net: Network) -> dict[str, Layer]:
-    """Layers by their names in the graph that `compass_form` writes: their type, and which one they are."""
-    found, number = {}, 0
-    for layer in net.layers:
-        number += 1
-        for kind in ("convolution", "depthwiseconv", "eltwise", "pooling", "fullyconnected"):
-            found[f"{kind}_{number}"] = layer
-        number += layer.kind == "mean"  # which a Reshape follows
-    return found
 
 
 def text(title: str, rows: list[Row]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.core import Goal, Result, environment, seconds
-from benchmarks.networks import SIZE, resnet18
+from benchmarks.networks import NETWORKS
 
 from ._examples import TARGET, compassc_command
 
@@ -25,13 +25,13 @@ GOALS = {
 
 def measure() -> dict[str, Result]:
     try:
-        from benchmarks.onnx_form import onnx_model
+        model = NETWORKS["resnet18"].model()
     except ImportError:
         return {key: Result(None, "onnx is not installed") for key in GOALS}
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
         work = Path(folder)
-        (work / "net.onnx").write_bytes(onnx_model(resnet18()))
-        images = np.random.default_rng(1).normal(0, 1, (SAMPLES, 3, SIZE, SIZE)).astype(np.float32)
+        (work / "net.onnx").write_bytes(model.SerializeToString())
+        images = np.random.default_rng(1).normal(0, 1, (SAMPLES, 3, 224, 224)).astype(np.float32)
         np.savez(work / "samples.npz", x=images)
         command = [*compassc_command(), "build", "net.onnx", "-t", TARGET, "--calibrate", "samples.npz", "-v"]
         variables = environment(work) | {"COMPASS_CACHE_DIR": str(work / "cache")}

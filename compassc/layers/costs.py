@@ -15,6 +15,7 @@ from compassc.layers.consistency import described
 from compassc.layers.windows import window_of
 
 PRODUCTS = ("FullyConnected", "MatMul", "MatMulInteger", "Gemm")
+RECURRENT = ("BasicLSTM", "GRUv1", "GRUv3", "RNN")
 CONVOLUTIONS = frozenset("Convolution Convolution3D ConvInteger ConvTranspose ConvTranspose3D".split())
 
 
@@ -33,6 +34,8 @@ def cost_of(layer: Layer) -> Cost:
     if layer.type in PRODUCTS and layer.inputs:
         depth = layer.input.shape[-2 if layer.flag("trans_a", False) else -1] if len(layer.input.shape) > 1 else read
         return Cost(made, read + made * max(depth, 1))
+    if layer.type in RECURRENT and layer.inputs:
+        return Cost(made, read + made + prod(layer.input.shape[:2]) * layer.constant("weights").size)
     if layer.type == "SDPAttention" and len(layer.inputs) > 1:
         scores = prod(layer.inputs[0].shape[:-1]) * layer.inputs[1].shape[-2]
         return Cost(made + scores, read + (made + scores) * layer.inputs[0].shape[-1])

@@ -159,13 +159,13 @@ def test_quantised_onnx_models_are_computed_unfused(tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     from onnx import load as read
 
-    from benchmarks.networks import Network, Quantised
-    from benchmarks.onnx_form import onnx_model
+    from benchmarks.onnx_runtime import quantised
     from compassc.evaluation.subjects import UNFUSED
+    from tests.importers.networks import Net
 
-    net = Network("small")
-    y = net.conv(net.conv("x", 4, 3, 8), 8, 3, 2)
-    model = onnx_model(net, dict.fromkeys(net.shapes, Quantised(20.0, True)), [y])
+    net = Net()
+    y = net.conv(net.conv(net.input("x", 1, 3, 8, 8), 3, 4, norm=False), 4, 8, norm=False)
+    model = quantised(net.model(y), [{"x": np.ones((1, 3, 8, 8), np.float32)}]).SerializeToString()
     kinds = {}
     for name, given in (("fused", {}), ("unfused", UNFUSED)):
         options = onnxruntime.SessionOptions()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto
 
 from tests.importers.networks import NETWORKS as SMALL
 from tests.importers.networks import Net
@@ -51,29 +51,38 @@ def pool(net: Net, x: str, kind: str = "MaxPool", size: int = 3, stride: int = 2
 # -- pictures
 
 
-def resnet18() -> ModelProto:
-    net, width = Net(), 8
-    x = pool(net, net.conv(net.input("x", 1, 3, 32, 32), 3, width, size=7, stride=2, act="Relu"))
-    inputs = width
-    for outputs, stride in ((8, 1), (8, 1), (16, 2), (16, 1), (24, 2), (24, 1), (32, 2), (32, 1)):
+def resnet18(side: int = 32, widths: Sequence[int] = (8, 16, 24, 32), classes: int = 10) -> ModelProto:
+    """Two blocks of each width."""
+    net, inputs = Net(), widths[0]
+    x = pool(net, net.conv(net.input("x", 1, 3, side, side), 3, inputs, size=7, stride=2, act="Relu"))
+    for outputs, stride in ((w, s) for w in widths for s in (1 if w == widths[0] else 2, 1)):
         y = net.conv(net.conv(x, inputs, outputs, stride=stride, act="Relu"), outputs, outputs)
         skip = x if stride == 1 and inputs == outputs else net.conv(x, inputs, outputs, size=1, stride=stride)
         x, inputs = net("Relu", net("Add", y, skip)), outputs
-    return net.model(classifier(net, x, inputs))
+    return net.model(classifier(net, x, inputs, classes))
 
 
-def mobilenet_v2() -> ModelProto:
-    net = Net(13)
-    x = relu6(net, net.conv(net.input("x", 1, 3, 32, 32), 3, 8, stride=2))
-    inputs = 8
-    for expand, outputs, stride in ((1, 8, 1), (6, 12, 2), (6, 12, 1), (6, 16, 2), (6, 16, 1), (6, 20, 1)):
+def mobilenet_v2(
+    side: int = 32,
+    first: int = 8,
+    blocks: Sequence[tuple[int, int, int]] = ((1, 8, 1), (6, 12, 2), (6, 12, 1), (6, 16, 2), (6, 16, 1), (6, 20, 1)),
+    last: int = 40,
+    classes: int = 10,
+    likely: bool = True,
+) -> ModelProto:
+    """Blocks by their expansion, channels and stride between a convolution of `first` and one of `last` channels.
+    `likely`: the outputs are probabilities."""
+    net, inputs = Net(13), first
+    x = relu6(net, net.conv(net.input("x", 1, 3, side, side), 3, first, stride=2))
+    for expand, outputs, stride in blocks:
         hidden = inputs * expand
         y = relu6(net, net.conv(x, inputs, hidden, size=1)) if expand > 1 else x
         y = relu6(net, net.conv(y, hidden, hidden, stride=stride, group=hidden))
         y = net.conv(y, hidden, outputs, size=1)
         x = net("Add", x, y) if stride == 1 and inputs == outputs else y
         inputs = outputs
-    return net.model(net("Softmax", classifier(net, relu6(net, net.conv(x, inputs, 40, size=1)), 40), axis=1))
+    out = classifier(net, relu6(net, net.conv(x, inputs, last, size=1)), last, classes)
+    return net.model(net("Softmax", out, axis=1) if likely else out)
 
 
 def mobilenet_v3() -> ModelProto:
@@ -174,9 +183,9 @@ def densenet() -> ModelProto:
 # -- detection, segmentation, pictures from pictures
 
 
-def yolo() -> ModelProto:
-    """As YOLOv5: cross-stage parts, pyramid pooling, upsampling, three heads."""
-    net, anchors, classes = Net(), 3, 4
+def yolo(side: int = 32, stem: Sequence[int] = (8,), fine: int = 16, deep: int = 24, classes: int = 4) -> ModelProto:
+    """As YOLOv5: a stem of convolutions, cross-stage parts, pyramid pooling, upsampling, two heads, of so many channels."""
+    net, anchors = Net(), 3
 
     def act(x: str) -> str:
         return swish(net, x)
@@ -192,23 +201,25 @@ def yolo() -> ModelProto:
         ratios = net.constant([1, 1, 2, 2])
         return net("Resize", x, "", ratios, mode="nearest", coordinate_transformation_mode="asymmetric")
 
-    x = act(net.conv(net.input("x", 1, 3, 32, 32), 3, 8, size=3, stride=2))
-    fine = stage(act(net.conv(x, 8, 16, stride=2)), 16, 16)
-    middle = stage(act(net.conv(fine, 16, 24, stride=2)), 24, 24)
-    y = act(net.conv(middle, 24, 12, size=1))
+    x, inputs = net.input("x", 1, 3, side, side), 3
+    for outputs in (*stem, fine):
+        x, inputs = act(net.conv(x, inputs, outputs, stride=2)), outputs
+    lower = stage(x, fine, fine)
+    middle = stage(act(net.conv(lower, fine, deep, stride=2)), deep, deep)
+    y = act(net.conv(middle, deep, deep // 2, size=1))
     pools = [y]
     for _ in range(3):
         pools.append(pool(net, pools[-1], size=5, stride=1, pad=2))
-    deep = act(net.conv(net("Concat", *pools, axis=1), 48, 24, size=1))
-    up = stage(net("Concat", twice(deep), fine, axis=1), 40, 16)
-    found = []
-    for level, channels, size in ((up, 16, 8), (deep, 24, 4)):
+    high = act(net.conv(net("Concat", *pools, axis=1), 2 * deep, deep, size=1))
+    up = stage(net("Concat", twice(high), lower, axis=1), deep + fine, fine)
+    found, cells = [], side >> (1 + len(stem))
+    for level, channels, size in ((up, fine, cells), (high, deep, cells // 2)):
         raw = net.conv(level, channels, anchors * (5 + classes), size=1, norm=False)
         rows = net("Reshape", raw, net.ints(1, anchors, 5 + classes, size, size))
         rows = net("Sigmoid", net("Transpose", rows, perm=[0, 1, 3, 4, 2]))
         xy, wh, rest = net("Split", rows, net.ints(2, 2, 1 + classes), outputs=3, axis=4)
         grid = np.stack(np.meshgrid(np.arange(size), np.arange(size)), -1)[None, None] - 0.5
-        xy = net("Mul", net("Add", net("Mul", xy, net.constant(2.0)), net.constant(grid)), net.constant(32 / size))
+        xy = net("Mul", net("Add", net("Mul", xy, net.constant(2.0)), net.constant(grid)), net.constant(side / size))
         wh = net("Mul", net("Pow", net("Mul", wh, net.constant(2.0)), net.constant(2.0)), net.constant(8.0))
         found.append(net("Reshape", net("Concat", xy, wh, rest, axis=4), net.ints(1, -1, 5 + classes)))
     return net.model(net("Concat", *found, axis=1))
@@ -350,19 +361,19 @@ def attention(net: Net, x: str, steps: int, width: int, heads: int, mask: str = 
     return net.dense(joined, width, width)
 
 
-def bert() -> ModelProto:
-    """Embedded tokens with positions, a mask, two layers, and a head on the first token."""
-    net, words, width, heads, steps = Net(13), 40, 32, 4, 16
-    from onnx import TensorProto
-
+def bert(
+    steps: int = 16, width: int = 32, heads: int = 4, layers: int = 2, words: int = 40, wide: int = 2
+) -> ModelProto:
+    """Embedded tokens with positions, a mask, layers whose inner width is `wide` widths, and a head on the first token."""
+    net = Net(13)
     tokens = net.input("tokens", 1, steps, kind=TensorProto.INT32)
     seen = net("Reshape", net.input("mask", 1, steps), net.ints(1, 1, 1, steps))
     mask = net("Mul", net("Sub", net.constant(1.0), seen), net.constant(-100.0))
     x = net("Add", net("Gather", net.weights(words, width, scale=1), tokens), net.weights(1, steps, width, scale=1))
     x = net.layer_norm(x, width)
-    for _ in range(2):
+    for _ in range(layers):
         x = net.layer_norm(net("Add", x, attention(net, x, steps, width, heads, mask)), width)
-        y = net.dense(net.gelu(net.dense(x, width, 2 * width)), 2 * width, width)
+        y = net.dense(net.gelu(net.dense(x, width, wide * width)), wide * width, width)
         x = net.layer_norm(net("Add", x, y), width)
     first = net("Gather", x, net.constant(0, np.int64), axis=1)
     pooled = net("Tanh", net("Gemm", first, net.weights(width, width), net.weights(width, scale=0.1), transB=1))
@@ -396,18 +407,21 @@ def speech_lstm() -> ModelProto:
     return net.model(net("LogSoftmax", net.dense(x, 2 * hidden, 6), axis=-1), last)
 
 
-def translation_gru() -> ModelProto:
-    """Both forms of the GRU, the one with a first state."""
-    net, size, hidden, steps = Net(), 8, 10, 6
+def translation_gru(
+    steps: int = 6, size: int = 8, hidden: int = 10, words: int = 7, spread: float = 0.3, likely: bool = True
+) -> ModelProto:
+    """Both forms of the GRU, the one with a first state, with weights of so much spread. `likely`: the outputs are
+    probabilities."""
+    net = Net()
     x = net("Transpose", net.input("x", 1, steps, size), perm=[1, 0, 2])
     state = ""
     for inputs, form in ((size, 0), (hidden, 1)):
-        w, r = net.weights(1, 3 * hidden, inputs, scale=0.3), net.weights(1, 3 * hidden, hidden, scale=0.3)
+        w, r = net.weights(1, 3 * hidden, inputs, scale=spread), net.weights(1, 3 * hidden, hidden, scale=spread)
         b = net.weights(1, 6 * hidden, scale=0.1)
         y, last = net("GRU", x, w, r, b, "", state, outputs=2, hidden_size=hidden, linear_before_reset=form)
         x, state = net("Squeeze", y, net.ints(1)), last
-    out = net.dense(net("Transpose", x, perm=[1, 0, 2]), hidden, 7)
-    return net.model(net("Softmax", out, axis=-1), net("Squeeze", state, net.ints(0)))
+    out = net.dense(net("Transpose", x, perm=[1, 0, 2]), hidden, words)
+    return net.model(net("Softmax", out, axis=-1) if likely else out, net("Squeeze", state, net.ints(0)))
 
 
 def key_words() -> ModelProto:
@@ -439,7 +453,7 @@ def recommender() -> ModelProto:
     return net.model(net("Sigmoid", net("Gemm", both, net.weights(1, 68), net.weights(1), transB=1)), unit)
 
 
-MODELS: dict[str, Callable[[], ModelProto]] = {
+MODELS: dict[str, Callable[..., ModelProto]] = {
     made.__name__: made
     for made in (
         *(resnet18, mobilenet_v2, mobilenet_v3, efficientnet_b0, shufflenet_v2, squeezenet, inception, densenet),
