@@ -105,3 +105,30 @@ sys.exit(boundary.run(run, ["x"], lambda error: 1, lambda: ((), None)))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
+def test_a_program_still_gives_back_cycles_of_garbage():
+    program = """
+import gc, sys
+from compass_core.errors import boundary
+
+usual = gc.get_threshold()[0]
+
+class Own:
+    gone = 0
+
+    def __init__(self):
+        self.own = self
+
+    def __del__(self):
+        Own.gone += 1
+
+def run():
+    for _ in range(400_000):
+        Own()
+    print(gc.get_threshold()[0] > usual, Own.gone > 300_000)
+
+sys.exit(boundary.run(run, ["x"], lambda error: 1, lambda: ((), None)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "True True\n"), done.stderr
