@@ -6,15 +6,19 @@ channels, in chunks of words; the weights of a chunk come in segments of window 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.targets import Target
 from compassc.graph import Layer, LayerError
 from compassc.layers.choices import choose
-from compassc.layers.machine import Share, Tiles, costs, tasks
+from compassc.layers.machine import Share, Tiles, configuration, costs, tasks
 from compassc.layers.vectors import LANES
 from compassc.layers.windows import Window, window_of
 
@@ -183,8 +187,7 @@ def _plain(rows: int, depth: int, outputs: int) -> Shape:
     return Shape(1, 1, rows, depth, 1, rows, outputs, 1, Window((1, 1), (1, 1), (1, 1), ((0, 0), (0, 0))))
 
 
-@dataclass(frozen=True)
-class Tiling:
+class Tiling(NamedTuple):
     """The tiling of a convolution: rows and columns of output pixels of a tile, words of a chunk, cells of a segment."""
 
     rows: int
@@ -196,20 +199,17 @@ class Tiling:
     input_rows: int
     input_columns: int
 
+    pixels: int
+    """Pixels that share loaded weights: more where there are few of these."""
+
+    turn: int
+    """Words of a turn of the innermost loop."""
+
     parts: int = 1
     """Items that share a tile, each with blocks of output channels of its own."""
 
-    turn: int = 1
-    """Words of a turn of the innermost loop."""
 
-    @property
-    def pixels(self) -> int:
-        """Pixels that share loaded weights: more where there are few of these."""
-        many = self.cells[0] * self.cells[1] * self.chunk
-        return min(PIXELS if many < FEW and self.columns % PIXELS == 0 else shared_pixels(), self.columns)
-
-
-def shared_pixels() -> int:
+def _shared_pixels() -> int:
     """Output pixels that share many weights: with one vector unit, two are enough for loads to keep up with products."""
     return PIXELS // 2 if costs().vector_units == 1 else PIXELS
 
@@ -228,44 +228,61 @@ def segment_words() -> int:
 
 def tiling_of(s: Shape, words: int, most: int, planes: int) -> Tiling:
     """The best cut, by an estimate of cycles or on record; at most `most` pixels. LayerError where a window does not fit LSRAM."""
-    options = (_shared(s, t, planes) for t in _candidates(s, words, most))
+    options = _tilings(configuration(), s, words, most, planes)
     found = choose("tiling", options, lambda o: o[0], lambda o: f"{o[1].rows}x{o[1].columns}")
     if found is None:
         raise LayerError(f"a window of {list(s.window.reach)} input pixels does not fit LSRAM")
     return found[1]
 
 
+@lru_cache(maxsize=256)
+def _tilings(target: Target, s: Shape, words: int, most: int, planes: int) -> tuple[tuple[float, Tiling], ...]:
+    """The cuts that fit LSRAM, after their cycles. `target`: the one that kernels are planned for; many layers are alike."""
+    return tuple(_shared(s, t, planes) for t in _candidates(s, words, most))
+
+
 def _candidates(s: Shape, words: int, most: int) -> Iterator[Tiling]:
-    (kh, kw), most_words = s.window.kernel, segment_words()
-    step = shared_pixels()
+    (kh, kw), most_words, size = s.window.kernel, segment_words(), INPUT.size
+    step = _shared_pixels()
     widths = [1] if s.ow == 1 else range(step, min(most, -(-s.ow // step) * step) + 1, step)
     for columns in widths:
+        wide = (columns - 1) * s.window.stride[1] + s.window.reach[1]
         for rows in range(1, 2 if s.planes else min(s.oh, most // columns) + 1):
             row_step = s.window.dilation[0] if rows == 1 else 1
             high = kh if rows == 1 else (rows - 1) * s.window.stride[0] + s.window.reach[0]
-            wide = (columns - 1) * s.window.stride[1] + s.window.reach[1]
-            room = min(words, INPUT.size // (high * wide * 4), max(1, most_words // kw))
+            room = min(words, size // (high * wide * 4), max(1, most_words // kw))
             if room < 1:
                 break
             chunks = -(-words // room)
             chunk = -(-words // chunks)
             across = min(kw, most_words // chunk)
             down = min(kh, max(1, most_words // (kw * chunk))) if across == kw else 1
-            turn = _turn(s, chunk, across)
-            yield Tiling(rows, columns, chunk, chunks, (down, across), row_step, high, wide, turn=turn)
+            few = across * down * chunk < FEW and columns % PIXELS == 0
+            pixels, turn = min(PIXELS if few else step, columns), _turn(s, chunk, across)
+            yield Tiling(rows, columns, chunk, chunks, (down, across), row_step, high, wide, pixels, turn)
 
 
 def _shared(s: Shape, t: Tiling, planes: int) -> tuple[float, Tiling]:
-    """A cut whose blocks are shared by as many items as is best, after its cycles."""
-    tiles, blocks = Tiles(s.n, s.oh, s.ow, t.rows, t.columns), s.blocks
-    most = min(blocks, max(1, -(-tasks() // (tiles.many * s.groups))))
-    shares = sorted({-(-blocks // -(-blocks // parts)) for parts in range(1, most + 1)})
-    options = [replace(t, parts=parts) if parts > 1 else t for parts in shares]
-    return min(((_cycles(s, option, tiles, planes), option) for option in options), key=lambda option: option[0])
+    """A cut whose blocks are shared by as many items as is best, after its cycles: those of the TEC with most work."""
+    tiles, many = Tiles(s.n, s.oh, s.ow, t.rows, t.columns), s.blocks
+    item, block = _work(s, t, planes)
+    most = min(many, max(1, -(-tasks() // (tiles.many * s.groups))))
+    options = []
+    for parts in sorted({-(-many // -(-many // parts)) for parts in range(1, most + 1)}):
+        per = -(-many // parts)
+        blocks = [min(per, many - first) for first in range(0, many, per)]
+
+        def work(tall: int, long: int, blocks: list[int] = blocks) -> list[float]:
+            each = block(tall, long)
+            return [item + count * each for count in blocks]
+
+        options.append((tiles.cycles(work, s.groups), t._replace(parts=parts)))
+    return min(options, key=itemgetter(0))
 
 
-def _cycles(s: Shape, t: Tiling, tiles: Tiles, planes: int) -> float:
-    """About the cycles of the TEC with most work: transfers of inputs and weights, and products."""
+def _work(s: Shape, t: Tiling, planes: int) -> tuple[float, Callable[[int, int], float]]:
+    """About the cycles of an item, and those of each of its blocks by the rows and columns of the tile: transfers of inputs and
+    weights, and products."""
     (kh, kw), cost = s.window.kernel, costs()
     segments = planes * t.chunks * -(-kh // t.cells[0]) * -(-kw // t.cells[1])
     words = planes * t.chunks * t.chunk * kh * kw
@@ -275,14 +292,7 @@ def _cycles(s: Shape, t: Tiling, tiles: Tiles, planes: int) -> float:
     begun = BLOCK + cost.transfers(words * WORD, segments) + segments * TRANSFER + (t.chunks > 1) * t.chunks * staged
     item = ITEM + (t.chunks == 1) * staged
     shared = t.pixels * words * (1 + PARTS / cost.vector_units) + segments * LOADED
-    per, many = -(-s.blocks // t.parts), s.blocks
-    blocks = [many] if t.parts == 1 else [min(per, many - first) for first in range(0, many, per)]
-
-    def work(tall: int, long: int) -> list[float]:
-        block = begun + tall * (-(-long // t.pixels) * shared + long * PIXEL)
-        return [item + count * block for count in blocks]
-
-    return tiles.cycles(work, s.groups)
+    return item, lambda tall, long: begun + tall * (-(-long // t.pixels) * shared + long * PIXEL)
 
 
 def packed(s: Shape, t: Tiling, planes: Array, per_word: int) -> Array:
