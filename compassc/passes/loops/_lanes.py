@@ -107,7 +107,13 @@ class _Loops(VectorLoops):
             return None
 
     def _dot(self, op: str, value: Expr, mask: Expr | None) -> tuple[Expr, Expr] | None:
-        """The vectors of bytes or halves whose products are added, where that is what is added and there is an operation."""
+        """The vectors of bytes or halves whose products are added, where that is what is added and there is an operation;
+        bytes that are added alone are products with 1."""
+        if op == "add" and value.data_type.element_of is INT32 and not value.dtype.lanes % 32:
+            alone = _widened(value)
+            if alone is not None and str(alone.data_type.element_of) in _BYTES:
+                kind = alone.data_type
+                return alone, E.Broadcast(IntImm(kind.element_of, 1), kind.lanes)
         if op != "add" or not isinstance(value, Binary) or value.op != "mul" or value.dtype.bits != 32:
             return None
         a, b = _widened(value.a), _widened(value.b)

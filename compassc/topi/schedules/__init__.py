@@ -21,6 +21,7 @@ from compassc.topi.schedules.cuda import on_grid, plain, rows_in_blocks, tiles
 from compassc.topi.schedules.host import on_threads
 from compassc.topi.schedules.knobs import Knobs
 from compassc.topi.schedules.npu import copied, product_tiles, shared_out, sums_of_products
+from compassc.topi.schedules.reductions import reductions
 from compassc.topi.schedules.rows import streamed
 from compassc.topi.schedules.windows import windows
 
@@ -76,7 +77,7 @@ def inputs_of(outputs: Sequence[Tensor]) -> list[Tensor]:
 
 GRIDS = (tiles, rows_in_blocks, on_grid, plain)
 IMPLEMENTATIONS: dict[str, tuple[Callable[[Schedule, Target, Knobs], None], ...]] = {
-    "compass": (copied, product_tiles, sums_of_products, windows, streamed, shared_out, plain),
+    "compass": (copied, product_tiles, sums_of_products, windows, streamed, reductions, shared_out, plain),
     "llvm": (on_threads, plain),
     "c": (on_threads, plain),
     "cuda": GRIDS,

@@ -1,4 +1,4 @@
-"""Default schedules for NPUs: `copied`, `product_tiles`, `sums_of_products`, `streamed` and, for anything, `shared_out`."""
+"""Default schedules for NPUs: `copied`, `product_tiles`, `sums_of_products` and, for anything, `shared_out`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,17 @@ from compassc.te.order import in_order
 from compassc.te.schedule import Schedule, Stage
 from compassc.te.tensor import PlaceholderOp, Tensor, tensor_of
 from compassc.topi.schedules.knobs import Knobs
-from compassc.topi.schedules.rows import configuration, in_rows, rows_in_lanes, shared_turns, turns_of
+from compassc.topi.schedules.rows import (
+    configuration,
+    in_rows,
+    in_vectors,
+    lanes_along,
+    rows_in_lanes,
+    shared_turns,
+    turns_of,
+)
 from compassc.topi.schedules.stages import (
+    adds_bytes,
     along,
     attach_rows,
     computed_stages,
@@ -250,11 +259,6 @@ def _shared_scalars(total: Stage, tall: int) -> list[Tensor]:
     return [tensor_of(r) for r in shared if size * r.producer.dtype.bytes <= 4096]
 
 
-def adds_bytes(total: Stage) -> bool:
-    """Whether what is added are products of bytes, for which there are dot products."""
-    return total.op.output(0).dtype.bytes == 4 and all(r.producer.dtype.bytes == 1 for r in reads_of(total))
-
-
 def byte_lanes(extent: int, most: int, width: int) -> int:
     """Lanes of vectors of bytes: as many as waste the fewest."""
     return min((n for n in (width, width // 2, width // 4) if n <= most), key=lambda n: -(-extent // n) * n)
@@ -358,7 +362,17 @@ def _few(s: Schedule, out: Stage, knobs: Knobs, width: int, tecs: int) -> None:
     if inside is None:
         return
     tensors = list(dict.fromkeys(tensor_of(r) for r in reads_of(stage) if uses(r, inside, last=True)))
-    if knobs.cache and len(stage.reduce_axis) == 1 and extent_of(inside) >= 4096:
+    row = extent_of(inside) * max(t.dtype.bytes for t in tensors)
+    around = [a for a in stage.reduce_axis if a is not inside]
+    if knobs.cache and len(around) == 1 and 256 <= row <= 4096:
+        copies = [s[s.cache_read(t, "lsram", [stage.origin_op])] for t in tensors]
+        pieces, rows = stage.split(around[0], factor=4096 // row)
+        stage.reorder(pieces, rows, inside)
+        for copy in copies:
+            copy.compute_at(stage, pieces)
+            copy.double_buffer()
+        in_vectors(stage, inside, extent_of(inside), lanes_along(stage, knobs, width), 4)
+    elif knobs.cache and len(stage.reduce_axis) == 1 and extent_of(inside) >= 4096:
         copies = [s[s.cache_read(t, "lsram", [stage.origin_op])] for t in tensors]
         sums = [x for x in computed_stages(s) if reduces(x)]  # this one, and that which puts the parts together
         alone = len(sums) == 2 and len({tensor_of(r) for r in reads_of(stage)}) == 1

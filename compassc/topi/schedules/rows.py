@@ -18,6 +18,7 @@ from compassc.te.schedule import Schedule, Stage
 from compassc.te.tensor import PlaceholderOp, Tensor, tensor_of
 from compassc.topi.schedules.knobs import Knobs
 from compassc.topi.schedules.stages import (
+    adds_bytes,
     along,
     computed_stages,
     extent_of,
@@ -89,7 +90,8 @@ def streamed(s: Schedule, target: Target, knobs: Knobs) -> None:
         if stage is local and trailing > 1:
             axis, extent = fuse_all(local, local.axis[-trailing:]), prod(shape[-trailing:])
         if axis is not None and extent > 1:
-            in_vectors(stage, axis, extent, knobs.lanes or 2 * width // widest(stage), 4, around)
+            lanes = lanes_along(stage, knobs, width) if reduces(stage) else knobs.lanes or 2 * width // widest(stage)
+            in_vectors(stage, axis, extent, lanes, 4, around)
 
 
 def turns_of(stage: Stage, others: Sequence[Stage], knobs: Knobs, width: int) -> list[int]:
@@ -207,6 +209,11 @@ def in_vectors(stage: Stage, axis: IterVar, extent: int, lanes: int, times: int,
     else:
         stage.reorder(*loops, outer, inner)
     stage.vectorize(inner)
+
+
+def lanes_along(stage: Stage, knobs: Knobs, width: int) -> int:
+    """Lanes of a reduction along what it reads: two vectors of the widest type, of bytes that are added in dot products."""
+    return knobs.lanes or 2 * width // (1 if adds_bytes(stage) else widest(stage))
 
 
 def in_rows(stage: Stage, width: int) -> bool:

@@ -170,3 +170,8 @@ def dividing(extent: int, most: Sequence[int]) -> int:
 
 def widest(stage: Stage) -> int:
     return max([r.producer.dtype.bytes for r in reads_of(stage)] + [t.dtype.bytes for t in stage.origin_op.outputs])
+
+
+def adds_bytes(total: Stage) -> bool:
+    """Whether what is added are products of bytes, for which there are dot products."""
+    return total.op.output(0).dtype.bytes == 4 and all(r.producer.dtype.bytes == 1 for r in reads_of(total))

@@ -16,7 +16,6 @@ from compassc.te.tensor import PlaceholderOp, tensor_of
 from compassc.topi.schedules.knobs import Knobs
 from compassc.topi.schedules.npu import (
     BYTES_TOGETHER,
-    adds_bytes,
     byte_lanes,
     divides,
     sum_and_result,
@@ -24,6 +23,7 @@ from compassc.topi.schedules.npu import (
 )
 from compassc.topi.schedules.rows import configuration
 from compassc.topi.schedules.stages import (
+    adds_bytes,
     computed_stages,
     dividing,
     extent_of,
