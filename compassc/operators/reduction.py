@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from compassc import te
-from compassc.ir.dtypes import INT32
+from compassc.ir.dtypes import INT32, dtype
 from compassc.ir.exprs import Expr
 from compassc.ir.iter_vars import IterVar
 from compassc.operators.declare import (
@@ -138,11 +138,16 @@ def _place(name: str, best: Reducer) -> Callable[..., Tensor]:
 
         top: Tensor = te.compute(made or [1], lambda *i: best(value(i, k), axis=k), name=f"T_{name}_best")
 
-        def place(*i: Any) -> Any:
-            return te.min(te.Select(value(i, j) == top[i], te.cast(j, INT32), te.const((1 << 31) - 1)), axis=j)
+        kind = (
+            dtype("int16") if data.dtype.bytes < 4 and 64 <= shape[at] <= 1 << 15 else INT32
+        )  # lanes as near to those of elements as can be
+        none = te.const((1 << kind.bits - 1) - 1, str(kind))
 
-        places: Tensor = te.compute(made or [1], place, name=f"T_{name}", tag="comm_reduce_idx")
-        return places
+        def place(*i: Any) -> Any:
+            return te.min(te.Select(value(i, j) == top[i], te.cast(j, kind), none), axis=j)
+
+        places: Tensor = te.compute(made or [1], place, name=f"T_{name}_place", tag="comm_reduce_idx")
+        return places if kind is INT32 else cast(places, "int32")
 
     apply.__name__ = name
     apply.__doc__ = (

@@ -238,6 +238,8 @@ class Vectorizer:
         source, target = e.value.data_type, e.data_type
         if source.is_bool or target.is_bool:
             return self._truth(e, source, target)
+        if type(value) is Ramp and (narrow := self._narrow_ramp(value, target)) is not None:
+            return narrow
         if source.is_floating and target == "uint32":
             return self._to_uint32(self._converted_by(self.vector(e.value), (FLOAT32,)))
         if source == "uint32" and target.is_floating and self.on_npu:
@@ -246,6 +248,15 @@ class Vectorizer:
         if steps is None:
             raise NoVectorForm
         return self._converted_by(self.vector(e.value), steps)
+
+    def _narrow_ramp(self, ramp: Ramp, kind: DataType) -> Expr | None:
+        """Whole numbers that follow each other in a narrower type, made in it: the low bits of sums are those of the terms."""
+        if not kind.is_int or kind.bits >= ramp.base.dtype.bits or type(ramp.stride) is not IntImm:
+            return None
+        if not kind.native_lanes or abs(ramp.stride.value) * (self.lanes - 1) > kind.integer_range()[1]:
+            return None
+        base = self.simplify(E.Cast(kind, ramp.base))
+        return self._materialise(Ramp(base, IntImm(kind, ramp.stride.value), self.lanes))
 
     def _converted_by(self, value: Expr, steps: tuple[DataType, ...]) -> Expr:
         for step in steps:
