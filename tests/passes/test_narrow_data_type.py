@@ -20,3 +20,10 @@ def test_an_index_that_may_not_fit_stays_wide():
 def test_32_bits_stay():
     body = "for i in T.serial(0, 64, 1, nonneg=True):\n    p[i] = 1"
     assert after("NarrowDataType", body) == body
+
+
+def test_masked_accesses_keep_their_masks():
+    lanes = "T.ramp((i * T.int64(8)), T.int64(1), 8)"
+    load = f'T.load(p, {lanes}, mask=T.mask("4T4F"))'
+    wide = WIDE.replace("p[{}] = 1", f'T.store(p, {lanes}, value={load}, mask=T.mask("4T4F"))')
+    assert after("NarrowDataType", wide.format(8)).count('mask=T.mask("4T4F")') == 2

@@ -77,7 +77,8 @@ class _Narrow(Rewriter):
 
     @rewrites(E.BufferLoad)
     def rewrite_load(self, e: E.BufferLoad) -> Expr:
-        return E.BufferLoad(e.buffer, tuple(self._at(i) for i in e.indices))
+        mask = None if e.mask is None else self.expr(e.mask)
+        return E.BufferLoad(e.buffer, tuple(self._at(i) for i in e.indices), mask)
 
     @rewrites(S.BufferStore)
     def rewrite_store(self, s: S.BufferStore) -> Stmt:
