@@ -10,10 +10,11 @@ from __future__ import annotations
 from ..analysis.buffers import as_type, position
 from ..ir import exprs as E
 from ..ir import stmts as S
+from ..ir.accesses import Accesses, Element
 from ..ir.dtypes import INT32
 from ..ir.exprs import Binary, Buffer, IntImm
 from ..ir.stmts import IRModule
-from ..ir.visit import Rewriter, Rewritten, rewrites
+from ..ir.visit import Rewritten, rewrites
 
 NAME = "FlattenBuffer"
 
@@ -22,23 +23,11 @@ def run(module: IRModule) -> IRModule:
     return module.map_functions(lambda f: _Flatten().function(f))
 
 
-class _Flatten(Rewriter):
+class _Flatten(Accesses):
     interest = E.F_LOAD
 
-    @rewrites(E.BufferLoad)
-    def rewrite_load(self, e: E.BufferLoad) -> E.Expr:
-        e = self.default(e)
-        if not e.buffer.shape:
-            return e
-        return E.BufferLoad(_flat(e.buffer), (position(e.buffer.shape, e.indices),), e.mask)
-
-    @rewrites(S.BufferStore)
-    def rewrite_store(self, s: S.BufferStore) -> Rewritten:
-        s = self.default_stmt(s)
-        if not s.buffer.shape:
-            return s
-        index = position(s.buffer.shape, s.indices)
-        return S.BufferStore(_flat(s.buffer), (index,), s.value, s.mask, span=s.span)
+    def element(self, buffer: Buffer, indices: tuple[E.Expr, ...]) -> Element | None:
+        return (_flat(buffer), (position(buffer.shape, indices),)) if buffer.shape else None
 
     @rewrites(S.DeclBuffer)
     def rewrite_decl_buffer(self, s: S.DeclBuffer) -> Rewritten:

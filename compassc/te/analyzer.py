@@ -42,7 +42,7 @@ class Analyzer:
         """Say what a variable is: a value, or a Range that it is in."""
         v = variable_of(var)
         if isinstance(value, Range):
-            self._facts.bind_loop(v, value.min, _sum(value.min, value.extent), IntImm(kind_of(v), 1))
+            self._facts.bind_loop(v, value.min, Binary("add", value.min, value.extent), IntImm(kind_of(v), 1))
         else:
             self._values[v] = as_expr(value)
 
@@ -126,10 +126,6 @@ def variable_of(given: object) -> Var:
     if not isinstance(e, Var):
         raise ExpressionTypeError(f"expected a variable, got {given!r}")
     return e
-
-
-def _sum(a: Expr, b: Expr) -> Expr:
-    return Binary("add", a, b)
 
 
 class ProofStrength(IntEnum):

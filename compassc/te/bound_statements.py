@@ -10,13 +10,13 @@ from compassc.analysis.simplify import Simplifier
 from compassc.analysis.statements import fresh_copy
 from compassc.analysis.structure import Interner, variables
 from compassc.ir import exprs as E
-from compassc.ir import stmts as S
+from compassc.ir.accesses import Accesses, Element
 from compassc.ir.dtypes import INT32, PointerType, Type
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.operators import binary
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.tensor_exprs import ProducerLoad, Reduce
-from compassc.ir.visit import Rewriter, Rewritten, rewrites, substitute
+from compassc.ir.visit import rewrites, substitute
 from compassc.te.buffers import View, compact_strides
 from compassc.te.errors import LowerError
 from compassc.te.opaque import Kernels, TensorIntrin
@@ -54,7 +54,7 @@ def bound(body: Body, parts: Parts, kernels: Kernels, what: str) -> list[Stmt]:
     return list(fresh_copy(_Bound(parts, kernels, what).body(body)))
 
 
-class _Bound(Rewriter):
+class _Bound(Accesses):
     def __init__(self, parts: Parts, kernels: Kernels, what: str) -> None:
         super().__init__()
         self.parts, self.kernels, self.what = parts, kernels, what
@@ -70,21 +70,12 @@ class _Bound(Rewriter):
     def rewrite_var(self, e: Var) -> Expr:
         return self.strides.get(e, e)
 
-    @rewrites(E.BufferLoad)
-    def rewrite_load(self, e: E.BufferLoad) -> Expr:
-        found = self.parts.get(e.buffer.data)
-        if found is None:
-            return self.default(e)
-        indices = tuple(map(self.expr, e.indices))
-        return E.BufferLoad(found[1].buffer, found[1].indices(indices), e.mask)
+    def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Element | None:
+        found = self.parts.get(buffer.data)
+        return None if found is None else (found[1].buffer, found[1].indices(indices))
 
-    @rewrites(S.BufferStore)
-    def rewrite_store(self, s: S.BufferStore) -> Rewritten:
-        found = self.parts.get(s.buffer.data)
-        if found is None:
-            return self.default_stmt(s)
-        indices = tuple(map(self.expr, s.indices))
-        return S.BufferStore(found[1].buffer, found[1].indices(indices), self.expr(s.value), s.mask)
+    def region(self, e: E.BufferRegion) -> Expr:
+        return self.default(e)
 
     @rewrites(E.Pointer)
     def rewrite_pointer(self, e: E.Pointer) -> Expr:

@@ -151,7 +151,7 @@ class Inference:
                 low, high = counted[axis]
                 if isinstance(high, IntImm) and isinstance(whole, IntImm) and high.value >= whole.value > 0:
                     high = IntImm(kind_of(high), whole.value - 1)  # turns beyond the end do nothing
-                intervals[axis.var] = _add(low, start), _add(high, start)
+                intervals[axis.var] = binary("add", low, start), binary("add", high, start)
             level = level.attached[0] if level.attached is not None else None
         return _closed(intervals, fixed)
 
@@ -268,16 +268,8 @@ def full(extent: Expr) -> Interval:
     return zero, _minus_one(zero, extent)
 
 
-def _add(a: Expr, b: Expr) -> Expr:
-    return binary("add", a, b)
-
-
 def _minus_one(low: Expr, extent: Expr) -> Expr:
-    return binary("sub", _value_sum(low, extent), IntImm(kind_of(extent), 1))
-
-
-def _value_sum(a: Expr, b: Expr) -> Expr:
-    return binary("add", a, b)
+    return binary("sub", binary("add", low, extent), IntImm(kind_of(extent), 1))
 
 
 def union(spans: list[Interval], facts: Arith) -> Region:
@@ -335,21 +327,17 @@ def _binary_interval(e: E.Binary, a: Interval, b: Interval) -> Interval:
         made = binary(e.op, a[0], b[0])
         return made, made
     if e.op in ("add", "min", "max"):
-        return _of(e.op, a[0], b[0]), _of(e.op, a[1], b[1])
+        return binary(e.op, a[0], b[0]), binary(e.op, a[1], b[1])
     if e.op == "sub":
-        return _of("sub", a[0], b[1]), _of("sub", a[1], b[0])
+        return binary("sub", a[0], b[1]), binary("sub", a[1], b[0])
     if e.op == "mul" and isinstance(a[0], IntImm) and a[0] is a[1]:
         a, b = b, a
     by = b[0].value if isinstance(b[0], IntImm) and b[0] is b[1] else None
     if e.op == "mul" and by is not None:
-        low, high = _of("mul", a[0], b[0]), _of("mul", a[1], b[0])
+        low, high = binary("mul", a[0], b[0]), binary("mul", a[1], b[0])
         return (low, high) if by >= 0 else (high, low)
     if e.op in ("floordiv", "div") and by is not None and by > 0:
-        return _of(e.op, a[0], b[0]), _of(e.op, a[1], b[0])
+        return binary(e.op, a[0], b[0]), binary(e.op, a[1], b[0])
     if e.op == "floormod" and by is not None and by > 0:
         return IntImm(kind_of(e), 0), IntImm(kind_of(e), by - 1)
     raise Unbounded
-
-
-def _of(op: str, a: Expr, b: Expr) -> Expr:
-    return binary(op, a, b)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compass_core import vendor
@@ -15,7 +16,9 @@ from compassc.ir.exprs import Buffer, Expr, IntImm, Var
 from compassc.ir.operators import as_expr, binary, data_type, immediate, kind_of
 from compassc.ir.stmts import Stmt
 from compassc.te.construct import shape_of
+from compassc.te.errors import LowerError
 from compassc.te.tensor import Tensor
+from compassc.te.tensor_calls import number_of
 
 _ZERO, _ONE = IntImm(INT32, 0), IntImm(INT32, 1)
 
@@ -155,6 +158,28 @@ def whole(given: object, what: str) -> Expr:
     return e
 
 
+def aligned(name: str, shape: Sequence[Expr], alignments: Mapping[int, tuple[int, int]]) -> tuple[Expr, ...]:
+    """The extents of memory with gaps for the strides that are asked for: by dimension what its stride is modulo what, as
+    (factor, remainder). LowerError where the extents are not constant, or no stride is such."""
+    if not alignments:
+        return tuple(shape)
+    sizes = [e.value for e in shape if isinstance(e, IntImm)]
+    if len(sizes) < len(shape):
+        raise LowerError(f"storage_align of '{name}': its memory has no constant size")
+    for dim in sorted(alignments, reverse=True):
+        factor, offset = alignments[dim]
+        inner = math.prod(sizes[dim + 2 :])
+        fitting = (n for n in range(sizes[dim + 1], sizes[dim + 1] + factor) if n * inner % factor == offset % factor)
+        found = next(fitting, None)
+        if found is None:
+            raise LowerError(
+                f"storage_align of '{name}': strides of dimension {dim} are multiples of {inner}, none of which is "
+                f"{offset} modulo {factor}"
+            )
+        sizes[dim + 1] = found
+    return tuple(IntImm(INT32, n) for n in sizes)
+
+
 def compact_strides(shape: Sequence[Expr]) -> tuple[Expr, ...]:
     """The strides of elements that lie one after another."""
     made: list[Expr] = []
@@ -233,8 +258,3 @@ def check_bound(what: str, view: object, tensor: Tensor, strided: bool = False) 
     if view.declared_strides and not strided:
         raise ExpressionError(f"{what}: the buffer '{view.name}' has strides, tensors lie one element after another")
     return view
-
-
-def number_of(e: Expr) -> Any:
-    """The number that an expression is; others as they are."""
-    return e.value if isinstance(e, IntImm) else e

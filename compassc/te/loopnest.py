@@ -7,7 +7,6 @@ guarded. A reduction begins with its identity, before the outermost loop that it
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -25,7 +24,7 @@ from compassc.ir.visit import rewrite, substitute
 from compassc.te.bound_statements import Parts, bound
 from compassc.te.bound_statements import Target as Part
 from compassc.te.bounds import Bounds, Region
-from compassc.te.buffers import View
+from compassc.te.buffers import View, aligned
 from compassc.te.errors import LowerError
 from compassc.te.hybrid.op import HybridOp, scheduled
 from compassc.te.machine import Machine
@@ -165,7 +164,7 @@ class Nests:
                 start.append(regions[axis].min)
             dtype = self.machine.storage_type(stage.label, tensor.dtype)
             data = Var(tensor.name.replace(".", "_").replace("#", "_"), pointer_type(dtype, scope))
-            buffer = Buffer(data, dtype, _aligned(stage, shape) or (_ONE,))
+            buffer = Buffer(data, dtype, aligned(stage.label, shape, stage.alignments) or (_ONE,))
             self.places[stage.origin_op, tensor.value_index] = Place(buffer, tuple(start), going)
             outside = stage.attached is None or scope == "shared" or stage.double_buffered or stage.rolling
             (self.made.allocations if outside else self.inner[stage]).append(S.Alloc(buffer))
@@ -240,27 +239,6 @@ def _whole(tensor: Tensor) -> tuple[dict[IterVar, Region], tuple[IterVar, ...]]:
     """Regions of all dimensions of a tensor."""
     axes = tuple(IterVar(Range(d), f"dim{i}", IterKind.DATA_PARALLEL) for i, d in enumerate(tensor.shape))
     return {a: Region(_ZERO, d, True) for a, d in zip(axes, tensor.shape)}, axes
-
-
-def _aligned(stage: Stage, shape: list[Expr]) -> tuple[Expr, ...]:
-    """The extents with gaps for the strides that were asked for."""
-    sizes = [e.value for e in shape if isinstance(e, IntImm)]
-    if not stage.alignments or len(sizes) < len(shape):
-        if stage.alignments:
-            raise LowerError(f"storage_align of '{stage.label}': its memory has no constant size")
-        return tuple(shape)
-    for dim in sorted(stage.alignments, reverse=True):
-        factor, offset = stage.alignments[dim]
-        inner = math.prod(sizes[dim + 2 :])
-        fitting = (n for n in range(sizes[dim + 1], sizes[dim + 1] + factor) if n * inner % factor == offset)
-        found = next(fitting, None)
-        if found is None:
-            raise LowerError(
-                f"storage_align of '{stage.label}': strides of dimension {dim} are multiples of {inner}, none of which is "
-                f"{offset} modulo {factor}"
-            )
-        sizes[dim + 1] = found
-    return tuple(IntImm(INT32, n) for n in sizes)
 
 
 def _notes(stage: Stage) -> list[Annotation]:

@@ -22,11 +22,11 @@ from compassc.ir.operators import as_expr, data_type, immediate
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.tensor_exprs import ProducerLoad, Reduce
 from compassc.ir.visit import all_exprs, rewrite, substitute, substitute_body, walk_stmts
-from compassc.te.buffers import View, check_bound, decl_buffer, declared, number_of, whole
+from compassc.te.buffers import View, check_bound, decl_buffer, declared, whole
 from compassc.te.construct import TagScope, shape_of
 from compassc.te.machine import plain_statements
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, tensor_of
-from compassc.te.tensor_calls import TensorIntrinCall, called
+from compassc.te.tensor_calls import TensorIntrinCall, called, number_of
 
 if TYPE_CHECKING:
     from compassc.language.functions import PyPrimFunc

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Expr, IntImm, Var
@@ -61,7 +61,7 @@ class TensorIntrinCall:
         the intrinsic."""
         op, left = self.intrin.op, extents[len(axes) :]
         wanted = [a.dom.extent for a in op.axis if a.dom is not None]
-        if [_number(e) for e in left] != [_number(e) for e in wanted]:
+        if [number_of(e) for e in left] != [number_of(e) for e in wanted]:
             shown = [", ".join(map(str, side)) for side in (left, wanted)]
             raise ExpressionError(f"'{name}': ({shown[0]}) are left for '{self.intrin.name}', which gives ({shown[1]})")
         inner = tuple(IterVar(a.dom, f"ax{i}", IterKind.DATA_PARALLEL) for i, a in enumerate(op.axis))
@@ -92,15 +92,16 @@ class TensorIntrinCall:
         return substitute(rewrite(e, replaced), dict(mapping))
 
 
+def number_of(e: Expr) -> Any:
+    """The number that an expression is; others as they are."""
+    return e.value if isinstance(e, IntImm) else e
+
+
 def bind_sizes(sizes: dict[Var, Expr], theirs: Sequence[Expr], mine: Sequence[Expr]) -> None:
     """Adds what the sizes of an intrinsic that are variables are here."""
     for size, found in zip(theirs, mine):
         if isinstance(size, Var):
             sizes.setdefault(size, found)
-
-
-def _number(e: Expr) -> object:
-    return e.value if isinstance(e, IntImm) else e
 
 
 def called(
@@ -120,8 +121,8 @@ def called(
         bind_sizes(sizes, own.shape, region.extents())
     intrin = intrin.sized(sizes)
     for own, region in zip(intrin.inputs, regions):
-        if region.tensor.dtype is not own.dtype or list(map(_number, region.extents())) != list(
-            map(_number, own.shape)
+        if region.tensor.dtype is not own.dtype or list(map(number_of, region.extents())) != list(
+            map(number_of, own.shape)
         ):
             shown = ", ".join(map(str, region.extents()))
             raise ExpressionError(f"'{intrin.name}': '{own.name}' is another type or shape than ({shown})")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from compass_core import vendor
@@ -11,12 +11,13 @@ from compassc.analysis.conditions import joined
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
+from compassc.ir.accesses import Elsewhere, always
 from compassc.ir.dtypes import pointer_type
 from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Binary, Buffer, Expr, Var
 from compassc.ir.names import NamePool
 from compassc.ir.stmts import Body, Stmt
-from compassc.ir.visit import Rewriter, rewrites, walk_exprs, walk_stmts
+from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address, has_address
 from compassc.tir.base import Base
@@ -134,7 +135,7 @@ class Caching(Base):
         name = self.free_block_name(tree, copy.data.name)
         nest = copy_nest(name, copy, buffer, ranges, starts)
         body = tree.function.body
-        redirect = Rebuffered({buffer.data: copy}, False, starts)
+        redirect = rebuffered({buffer.data: copy}, False, starts)
         body = insert(body, meeting, place, nest)
         for user in users:
             body = edit_block(body, user.name_hint, lambda b: redirect.body((b,)))
@@ -179,9 +180,9 @@ class Caching(Base):
         name = self.free_block_name(tree, copy.data.name)
         nest = copy_nest(name, buffer, copy, ranges, starts)
         body = insert(tree.function.body, meeting, _place_after(step, tree, s, users, meeting), nest)
-        body = edit_block(body, s.name_hint, lambda b: Rebuffered({buffer.data: copy}, True, starts).body((b,)))
+        body = edit_block(body, s.name_hint, lambda b: rebuffered({buffer.data: copy}, True, starts).body((b,)))
         for c in moved:
-            body = edit_block(body, c.name_hint, lambda b: Rebuffered({buffer.data: copy}, False, starts).body((b,)))
+            body = edit_block(body, c.name_hint, lambda b: rebuffered({buffer.data: copy}, False, starts).body((b,)))
         self.commit(function, allocated(body, copy, around))
         return self.new_block(function, name)
 
@@ -208,8 +209,8 @@ class Caching(Base):
         last = self.free_block_name(tree, f"{copy.data.name}_out")
         place = tree.position(s, around)
         body = insert(tree.function.body, around, place + 1, copy_nest(last, buffer, copy, ranges))
-        body = insert(body, _again(body, around), place, copy_nest(first, copy, buffer, ranges))
-        body = edit_block(body, s.name_hint, lambda b: Rebuffered({buffer.data: copy}).body((b,)))
+        body = insert(body, again(body, around), place, copy_nest(first, copy, buffer, ranges))
+        body = edit_block(body, s.name_hint, lambda b: rebuffered({buffer.data: copy}).body((b,)))
         self.commit(function, allocated(body, copy, around))
         return [self.new_block(function, first), self.new_block(function, last)]
 
@@ -243,7 +244,7 @@ class Caching(Base):
         if tree.inside(s):
             raise ScheduleError(f"{step} of '{s.name_hint}': it has blocks in it")
         access = only_access(step, tree, s, found)
-        used = [a for a in axes_of(s) if any(_has(e, a.var) for e in access)]
+        used = [a for a in axes_of(s) if any(uses(e, (a.var,)) for e in access)]
         data = Var(f"{found.data.name}_reindex", pointer_type(found.dtype, "global"))
         copy = Buffer(data, found.dtype, tuple(a.extent for a in used) or (number(1),))
         body, name = self.redirected(step, tree, s, side, found, copy, used, lambda points: points)
@@ -279,7 +280,7 @@ class Caching(Base):
             for i, a in enumerate(used)
         ]
         mapping: dict[Var, Expr] = {a.var: new.var for a, new in zip(used, axes)}
-        there_indices = tuple(_at(e, mapping) for e in access)
+        there_indices = tuple(at(e, mapping) for e in access)
         points = layout(tuple(a.var for a in axes)) or (number(0),)
         name = self.free_block_name(tree, copy.data.name)
         if side == "read":
@@ -290,7 +291,7 @@ class Caching(Base):
         there = []  # an index may be outside of the buffer where nobody uses what is there
         at_loops: dict[Var, Expr] = {a.var: a.binding for a in axes}
         for e, extent in zip(there_indices, old.shape):
-            point = _at(e, at_loops)
+            point = at(e, at_loops)
             there += [Binary("le", number(0, point), point), Binary("lt", point, extent)]
         nest = loops_of(new_block(name, axes, (store,), where=joined(there)))
         check_apart(step, tree, s, old)
@@ -302,7 +303,7 @@ class Caching(Base):
         place = tree.position(s, around)
         body = insert(tree.function.body, around, place if side == "read" else place + 1, nest)
         indices = layout(tuple(a.var for a in used)) or (number(0),)
-        change = _Reindexed(old.data, view(copy), indices, loads=side == "read" or bool(s.init))
+        change = Elsewhere({old.data: (view(copy), always(indices))}, regions=False)
         body = edit_block(body, s.name_hint, lambda b: change.body((b,)))
         return allocated(body, copy, around), name
 
@@ -487,7 +488,7 @@ def insert(body: Body, at: Stmt | None, place: int, made: Body) -> Body:
     return edit(body, {at: (at.replace(body=(*at.body[:place], *made, *at.body[place:])),)})
 
 
-def _again(body: Body, scope: S.Block | None) -> Stmt | None:
+def again(body: Body, scope: S.Block | None) -> Stmt | None:
     """The block of the same name after a change."""
     if scope is None:
         return None
@@ -502,68 +503,11 @@ def allocated(body: Body, buffer: Buffer, scope: S.Block | None) -> Body:
     return edit_block(body, scope.name_hint, lambda b: (b.replace(body=(S.Alloc(buffer), *b.body)),))
 
 
-class Rebuffered(Rewriter):
+def rebuffered(buffers: Mapping[Var, Buffer], stores: bool = True, starts: Sequence[Expr] = ()) -> Elsewhere:
     """Accesses of buffers as accesses of others, at the same indices. `starts`: where what the other one holds begins."""
+    simplify = Simplifier(Arith()).expr
 
-    def __init__(self, buffers: dict[Var, Buffer], stores: bool = True, starts: Sequence[Expr] = ()) -> None:
-        super().__init__()
-        self.buffers, self.stores, self.starts = buffers, stores, starts
+    def moved(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(simplify(sub(i, start)) for i, start in zip(indices, starts)) if starts else indices
 
-    @rewrites(E.BufferLoad)
-    def rewrite_load(self, e: E.BufferLoad) -> Expr:
-        mask = None if e.mask is None else self.expr(e.mask)
-        return E.BufferLoad(self._new(e.buffer), self._moved(e.buffer, tuple(map(self.expr, e.indices))), mask)
-
-    @rewrites(S.BufferStore)
-    def rewrite_store(self, s: S.BufferStore) -> Stmt:
-        indices, value = tuple(map(self.expr, s.indices)), self.expr(s.value)
-        mask = None if s.mask is None else self.expr(s.mask)
-        if not self.stores:
-            return S.BufferStore(s.buffer, indices, value, mask, span=s.span)
-        return S.BufferStore(self._new(s.buffer), self._moved(s.buffer, indices), value, mask, span=s.span)
-
-    def _new(self, buffer: Buffer) -> Buffer:
-        return view(self.buffers[buffer.data]) if buffer.data in self.buffers else buffer
-
-    def _moved(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        if not self.starts or buffer.data not in self.buffers:
-            return indices
-        simplify = Simplifier(Arith()).expr
-        return tuple(simplify(sub(i, start)) for i, start in zip(indices, self.starts))
-
-    @rewrites(E.BufferRegion)
-    def rewrite_region(self, e: E.BufferRegion) -> Expr:
-        return E.BufferRegion(self._new(e.buffer), self._moved(e.buffer, e.starts), e.extents)
-
-    @rewrites(Var)
-    def rewrite_address(self, e: Var) -> Expr:
-        return self.buffers[e].data if e in self.buffers else e
-
-
-class _Reindexed(Rewriter):
-    """All accesses of one buffer as accesses of another one, at certain indices."""
-
-    def __init__(self, data: Var, buffer: Buffer, indices: tuple[Expr, ...], loads: bool) -> None:
-        super().__init__()
-        self.data, self.buffer, self.indices, self.loads = data, buffer, indices, loads
-
-    @rewrites(E.BufferLoad)
-    def rewrite_load(self, e: E.BufferLoad) -> Expr:
-        if e.buffer.data is self.data:
-            return E.BufferLoad(self.buffer, self.indices)
-        return E.BufferLoad(e.buffer, tuple(map(self.expr, e.indices)), e.mask)
-
-    @rewrites(S.BufferStore)
-    def rewrite_store(self, s: S.BufferStore) -> Stmt:
-        value = self.expr(s.value)
-        if s.buffer.data is self.data:
-            return S.BufferStore(self.buffer, self.indices, value, None, span=s.span)
-        return S.BufferStore(s.buffer, tuple(map(self.expr, s.indices)), value, s.mask, span=s.span)
-
-
-def _has(e: Expr, var: Var) -> bool:
-    return uses(e, (var,))
-
-
-def _at(e: Expr, mapping: dict[Var, Expr]) -> Expr:
-    return at(e, mapping)
+    return Elsewhere({data: (view(buffer), moved) for data, buffer in buffers.items()}, stores)

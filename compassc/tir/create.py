@@ -24,7 +24,7 @@ from compassc.te.machine import Machine
 from compassc.te.opaque import ExternOp
 from compassc.te.packed import text_of
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, post_order, tensor_of
-from compassc.tir.blocks import Axis, add, new_block, view
+from compassc.tir.blocks import Axis, add, new_block, reduction, view
 from compassc.tir.canonical import canonical
 
 _ANY = Machine("")
@@ -101,7 +101,7 @@ class _Functions:
 
     def _compute(self, op: ComputeOp) -> None:
         roots = [*op.axis, *op.reduce_axis]
-        loops = [Var(_identifier(a.name), kind_of(a.as_expr())) for a in roots]
+        loops = [Var(identifier(a.name), kind_of(a.as_expr())) for a in roots]
         notes = tuple((k, v) for k, v in op.attrs.items() if k not in _NOT_COPIED)
         if op.reduce_axis:
             blocks = [self._block(op, op.name, roots, loops, self._reduction)]
@@ -144,10 +144,9 @@ class _Functions:
         init, body = make(op, mapping)
         return new_block(self.blocks.take(identifier(name)), axes, body, init)
 
-    def _store(self, op: ComputeOp, index: int, mapping: dict[Expr, Expr], value: Expr | None = None) -> Stmt:
-        buffer = self.buffers[op.output(index)]
-        given = self._expr(op.body[index], mapping) if value is None else value
-        return S.BufferStore(view(buffer), self._at(op, mapping), given, None)
+    def _store(self, op: ComputeOp, index: int, mapping: dict[Expr, Expr]) -> Stmt:
+        value = self._expr(op.body[index], mapping)
+        return S.BufferStore(view(self.buffers[op.output(index)]), self._at(op, mapping), value, None)
 
     def _at(self, op: ComputeOp, mapping: dict[Expr, Expr]) -> tuple[Expr, ...]:
         return tuple(mapping[a.as_expr()] for a in op.axis) or (_ZERO,)
@@ -156,18 +155,13 @@ class _Functions:
         first = op.body[0]
         assert isinstance(first, Reduce)
         start = [self._expr(e, mapping) for e in (first.init or first.combiner.identity_element)]
-        init = tuple(self._store(op, i, mapping, e) for i, e in enumerate(start))
         sources = [self._expr(e, mapping) for e in first.source]
         condition = self._expr(first.condition, mapping)
         if not isinstance(condition, IntImm):
             sources = [E.Select(condition, s, i) for s, i in zip(sources, first.combiner.identity_element)]
-        old = [E.BufferLoad(view(self.buffers[t]), self._at(op, mapping)) for t in op.outputs]
-        new = first.combiner.combine(old, sources)
-        if len(new) == 1:
-            return init, (self._store(op, 0, mapping, new[0]),)
-        lets = [Var(f"v_{self.buffers[t].data.name}", e.dtype) for t, e in zip(op.outputs, new)]
-        body: list[Stmt] = [S.Let(var, e) for var, e in zip(lets, new)]
-        return init, (*body, *(self._store(op, i, mapping, var) for i, var in enumerate(lets)))
+        buffers, indices = [self.buffers[t] for t in op.outputs], self._at(op, mapping)
+        old = [E.BufferLoad(view(b), indices) for b in buffers]
+        return reduction(buffers, indices, start, first.combiner.combine(old, sources))
 
     def _expr(self, e: Expr, mapping: dict[Expr, Expr]) -> Expr:
         """An expression of tensors as one of buffers."""
@@ -182,7 +176,3 @@ class _Functions:
 
 
 _ZERO = IntImm(INT32, 0)
-
-
-def _identifier(name: str) -> str:
-    return "".join(c if c.isalnum() or c == "_" else "_" for c in name)

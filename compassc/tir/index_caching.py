@@ -15,7 +15,7 @@ from compassc.ir.operators import kind_of
 from compassc.ir.visit import Rewriter, rewrites, walk_exprs, walk_stmts
 from compassc.te.errors import ScheduleError
 from compassc.tir.blocks import Axis, at, axes_of, constant, new_block, uses, view
-from compassc.tir.caching import Caching, allocated, insert, loops_of, memory_scope
+from compassc.tir.caching import Caching, again, allocated, insert, loops_of, memory_scope
 from compassc.tir.copied import only_access
 from compassc.tir.index_map import as_index_map
 from compassc.tir.trace import BlockRV, instruction
@@ -110,16 +110,11 @@ class IndexCaching(Caching):
             loads[key] = e, load
             found.append(name)
         body = edit_block(body, s.name_hint, lambda b: _Loaded(loads).body((b,)))
-        top = around if around is None else next(x for x in walk_stmts(body) if _is_block(x, around.name_hint))
-        body = insert(body, top, place, tuple(made))
+        body = insert(body, again(body, around), place, tuple(made))
         for copy in copies:
             body = allocated(body, copy, around)
         self.commit(function, body)
         return [self.new_block(function, name) for name in found]
-
-
-def _is_block(s: S.Stmt, name: str) -> bool:
-    return isinstance(s, S.Block) and s.name_hint == name
 
 
 def _indices(s: S.Block) -> Iterator[Expr]:

@@ -10,12 +10,13 @@ from compassc.analysis.arith import Arith
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
+from compassc.ir.accesses import Accesses, Element
 from compassc.ir.dtypes import INT32, PointerType
 from compassc.ir.exprs import Buffer, Expr, Var
 from compassc.ir.printer import print_expr
-from compassc.ir.stmts import Body, PrimFunc, Stmt
+from compassc.ir.stmts import Body, PrimFunc
 from compassc.ir.verify import VerifyError, verify
-from compassc.ir.visit import Rewriter, rewrites, substitute
+from compassc.ir.visit import rewrites, substitute
 from compassc.te.errors import ScheduleError
 from compassc.te.machine import machine_for
 from compassc.tir.addresses import says_all
@@ -287,7 +288,7 @@ def _bare(e: Expr) -> Expr:
     return e.map(_bare)
 
 
-class _Placed(Rewriter):
+class _Placed(Accesses):
     """The statements of an implementation on the buffers of the program."""
 
     def __init__(
@@ -300,33 +301,16 @@ class _Placed(Rewriter):
         super().__init__()
         self.name, self.places, self.views, self.strides = name, places, views, strides
 
-    @rewrites(E.BufferLoad)
-    def rewrite_load(self, e: E.BufferLoad) -> Expr:
-        indices = tuple(map(self.expr, e.indices))
-        mask = None if e.mask is None else self.expr(e.mask)
-        place = self.places.get(e.buffer.data)
+    def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Element | None:
+        place = self.places.get(buffer.data)
         if place is None:
-            return E.BufferLoad(e.buffer, indices, mask)
-        return E.BufferLoad(view(place.buffer), self._indices(e.buffer, place, indices), mask)
-
-    @rewrites(S.BufferStore)
-    def rewrite_store(self, s: S.BufferStore) -> Stmt:
-        indices, value = tuple(map(self.expr, s.indices)), self.expr(s.value)
-        mask = None if s.mask is None else self.expr(s.mask)
-        place = self.places.get(s.buffer.data)
-        if place is None:
-            return S.BufferStore(s.buffer, indices, value, mask, span=s.span)
-        return S.BufferStore(view(place.buffer), self._indices(s.buffer, place, indices), value, mask, span=s.span)
-
-    def _indices(self, buffer: Buffer, place: _Matched, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+            return None
         declared_ = self.views.get(buffer.data)
-        rank = len(declared_.shape) if declared_ is not None else len(indices)
-        if len(indices) != rank:
+        if declared_ is not None and len(indices) != len(declared_.shape):
             raise ScheduleError(f"tensorize with '{self.name}': '{buffer.data.name}' is accessed as flat memory")
-        return place.indices(indices)
+        return view(place.buffer), place.indices(indices)
 
-    @rewrites(E.BufferRegion)
-    def rewrite_region(self, e: E.BufferRegion) -> Expr:
+    def region(self, e: E.BufferRegion) -> Expr:
         place = self.places.get(e.buffer.data)
         if place is None:
             return self.default(e)

@@ -9,16 +9,17 @@ from compassc.analysis.conditions import joined
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
+from compassc.ir.accesses import Elsewhere, always
 from compassc.ir.dtypes import BOOL, pointer_type
 from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Binary, Buffer, Expr, FloatImm, IntImm, Var
 from compassc.ir.operators import immediate
-from compassc.ir.stmts import Body, Stmt
-from compassc.ir.visit import Rewriter, rewrites, walk_exprs
+from compassc.ir.stmts import Body
+from compassc.ir.visit import substitute_body, walk_exprs
 from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address
 from compassc.tir.blocks import Axis, add, at, axes_of, constant, loop, new_block, number, uses, view, with_axes
-from compassc.tir.caching import Rebuffered, allocated, loops_of
+from compassc.tir.caching import allocated, loops_of, rebuffered
 from compassc.tir.checks import accumulates, has_effects, read, single_store, why_foreign, why_unordered, written
 from compassc.tir.cover import always_stores, facts_of
 from compassc.tir.cut import cut_to
@@ -26,7 +27,7 @@ from compassc.tir.index_map import as_index_map
 from compassc.tir.notes import Notes
 from compassc.tir.padding import Padded
 from compassc.tir.placement import unconditional
-from compassc.tir.relaid import Relaid
+from compassc.tir.relaid import Replaced
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree, edit
 
@@ -75,9 +76,9 @@ class Layouts(Notes):
         if padded:
             body = Padded(tree, tree.scope(s), chosen, found, beside, pad_value).body
         simplify = Simplifier(Arith()).expr
-        body = Relaid(found.data, new, lambda at: tuple(map(simplify, chosen.map_indices(at)))).body(body)
+        body = Replaced(found.data, new, lambda at: tuple(map(simplify, chosen.map_indices(at)))).body(body)
         if padded:
-            body = Rebuffered({beside.data: new}).body(body)
+            body = rebuffered({beside.data: new}).body(body)
         places = [r.buffer.data for r in getattr(s, side + "s")]
         noted = {"buffer": [side, places.index(found.data)], "index_map": chosen, "pad_value": pad_value}
         self.commit(function, body)
@@ -122,8 +123,7 @@ class Layouts(Notes):
             facts.bind_loop(m.var, m.start, m.extent, number(1))
         simplify = Simplifier(facts).expr
         mapping = {v: simplify(e) for v, e in mapping.items()}
-        change = _Points(mapping)
-        new = with_axes(s, made, change.body(s.body), change.body(s.init))
+        new = with_axes(s, made, substitute_body(s.body, mapping), substitute_body(s.init, mapping))
         self.noted = {"index_map": chosen}
         self.commit(function, edit(tree.function.body, {loops[0] if loops else s: loops_of(new)}))
 
@@ -214,7 +214,7 @@ class Layouts(Notes):
             else:
                 nests_before += loops_of(_fill_block(name, pad, old, [extents[i] for i in indices]))
         scope_loops = {x: new_extents[a.var] for x, a in zip(loops, axes)}
-        change = _Einsum(body_map)
+        change = Elsewhere({data: (buffer, always(at)) for data, (buffer, at) in body_map.items()}, regions=False)
         block_made = with_axes(
             s, [a._replace(extent=new_extents[a.var]) for a in axes], change.body(s.body), change.body(s.init)
         )
@@ -230,7 +230,7 @@ class Layouts(Notes):
         """ScheduleError unless zeros outside change nothing: a product summed up, or a value of one point. `padded`: axes
         that are summed over further."""
         for x in s.body:
-            for e in (y for root in x.exprs() for y in _all(root)):
+            for e in (y for root in x.exprs() for y in walk_exprs(root)):
                 if isinstance(e, Binary) and e.op in ("div", "mod", "floordiv", "floormod") and constant(e.b) is None:
                     raise ScheduleError(f"{step} of '{s.name_hint}': it divides, and outside there are zeros")
         if not s.init:
@@ -364,40 +364,3 @@ def _loop_like(var: Var, like: S.For, body: Body) -> S.For:
 
 def _is_true(e: Expr) -> bool:
     return isinstance(e, IntImm) and bool(e.value)
-
-
-def _all(e: Expr) -> list[Expr]:
-    return list(walk_exprs(e))
-
-
-class _Points(Rewriter):
-    """Axes as expressions of others."""
-
-    def __init__(self, mapping: dict[Var, Expr]) -> None:
-        super().__init__()
-        self.mapping = mapping
-
-    @rewrites(Var)
-    def rewrite_var(self, e: Var) -> Expr:
-        return self.mapping.get(e, e)
-
-
-class _Einsum(Rewriter):
-    """Accesses of buffers as accesses of larger ones."""
-
-    def __init__(self, buffers: dict[Var, tuple[Buffer, tuple[Expr, ...]]]) -> None:
-        super().__init__()
-        self.buffers = buffers
-
-    @rewrites(E.BufferLoad)
-    def rewrite_load(self, e: E.BufferLoad) -> Expr:
-        found = self.buffers.get(e.buffer.data)
-        return E.BufferLoad(found[0], found[1]) if found else e
-
-    @rewrites(S.BufferStore)
-    def rewrite_store(self, s: S.BufferStore) -> Stmt:
-        value = self.expr(s.value)
-        found = self.buffers.get(s.buffer.data)
-        if found is None:
-            return S.BufferStore(s.buffer, s.indices, value, s.mask, span=s.span)
-        return S.BufferStore(found[0], found[1], value, None, span=s.span)

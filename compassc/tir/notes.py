@@ -11,8 +11,6 @@ from compassc.ir.dtypes import STORAGE, pointer_type
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.exprs import Buffer, Expr, FloatImm, IntImm, Var
 from compassc.ir.operators import as_expr, data_type
-from compassc.ir.stmts import Stmt
-from compassc.ir.visit import Rewriter, rewrites
 from compassc.te.buffers import separators_of
 from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address
@@ -21,6 +19,7 @@ from compassc.tir.caching import Caching, memory_scope
 from compassc.tir.canonical import EXPLICIT
 from compassc.tir.cover import data_of
 from compassc.tir.index_map import IndexMap
+from compassc.tir.relaid import Replaced
 from compassc.tir.trace import BlockRV, ExprRV, LoopRV, instruction
 from compassc.tir.tree import Tree, edit
 
@@ -155,7 +154,7 @@ class Notes(Caching):
     def _replace(
         self, function: str, old: Buffer, new: Buffer, load: Callable[[Expr], Expr], store: Callable[[Expr], Expr]
     ) -> None:
-        body = _Other(old, new, load, store).body(self.function(function).body)
+        body = Replaced(old.data, new, None, load, store).body(self.function(function).body)
         self.commit(function, body)
 
     # --------------------------------------------------------------------------------------------------------- regions
@@ -213,42 +212,3 @@ class Notes(Caching):
         notes = dict(s.annotations)
         notes[EXPLICIT[side]] = ["only", *places] if closed else places
         return s.replace(**{side: regions}, annotations=tuple(notes.items()))
-
-
-class _Other(Rewriter):
-    """All of a buffer as another one: its memory, and accesses with a conversion."""
-
-    def __init__(self, old: Buffer, new: Buffer, load: Callable[[Expr], Expr], store: Callable[[Expr], Expr]) -> None:
-        super().__init__()
-        self.old, self.new, self.load, self.store = old, new, load, store
-
-    @rewrites(S.Alloc)
-    def rewrite_alloc(self, s: S.Alloc) -> Stmt:
-        return S.Alloc(self.new, span=s.span) if s.buffer.data is self.old.data else s
-
-    @rewrites(S.DeclBuffer)
-    def rewrite_declaration(self, s: S.DeclBuffer) -> Stmt:
-        return S.DeclBuffer(self.new, span=s.span) if s.buffer.data is self.old.data else s
-
-    @rewrites(E.BufferLoad)
-    def rewrite_load(self, e: E.BufferLoad) -> Expr:
-        indices, mask = tuple(map(self.expr, e.indices)), None if e.mask is None else self.expr(e.mask)
-        if e.buffer.data is not self.old.data:
-            return E.BufferLoad(e.buffer, indices, mask)
-        return self.load(E.BufferLoad(view(self.new), indices, mask))
-
-    @rewrites(S.BufferStore)
-    def rewrite_store(self, s: S.BufferStore) -> Stmt:
-        indices, value = tuple(map(self.expr, s.indices)), self.expr(s.value)
-        mask = None if s.mask is None else self.expr(s.mask)
-        if s.buffer.data is not self.old.data:
-            return S.BufferStore(s.buffer, indices, value, mask, span=s.span)
-        return S.BufferStore(view(self.new), indices, self.store(value), mask, span=s.span)
-
-    @rewrites(E.BufferRegion)
-    def rewrite_region(self, e: E.BufferRegion) -> Expr:
-        return E.BufferRegion(view(self.new), e.starts, e.extents) if data_of(e) is self.old.data else e
-
-    @rewrites(Var)
-    def rewrite_var(self, e: Var) -> Expr:
-        return self.new.data if e is self.old.data else e

@@ -16,7 +16,7 @@ from compassc.ir.operators import as_expr, immediate, inverted
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.visit import Rewriter, rewrites, substitute, walk_exprs, walk_stmts
 from compassc.te.errors import ScheduleError
-from compassc.tir.blocks import Axis, axes_of, constant, loop, new_block, number, view, with_axes
+from compassc.tir.blocks import Axis, axes_of, constant, loop, new_block, number, uses, view, with_axes
 from compassc.tir.caching import insert, loops_of
 from compassc.tir.index_map import IndexMap
 from compassc.tir.tree import Tree, edit
@@ -109,7 +109,7 @@ class Padded:
         own = len(self._stores((*block.init, *block.body))) == sum(1 for _ in walk_stmts((*block.init, *block.body)))
         loops = [x.loop_var for x in nest]
         free = [b for b in block.iter_values if b not in loops]
-        return whole and not others and own and not any(_uses(b, v) for b in free for v in loops)
+        return whole and not others and own and not any(uses(b, (v,)) for b in free for v in loops)
 
     def _over_new(self, block: S.Block) -> Body:
         """The loops of a block over the elements of the new buffer."""
@@ -157,10 +157,6 @@ class Padded:
 
     def _name(self, what: str) -> str:
         return self.tree.free_block_name(f"buffer_{self.old.data.name}_{what}")
-
-
-def _uses(e: Expr, var: Var) -> bool:
-    return any(x is var for x in walk_exprs(e))
 
 
 class _OverNew(Rewriter):

@@ -24,7 +24,7 @@ from compassc.tir.checks import why_foreign, written
 from compassc.tir.cover import data_of, facts_of, plain_index, reach_of, turn_writes
 from compassc.tir.decompose import kinds_over
 from compassc.tir.queries import consumers_of, is_output
-from compassc.tir.relaid import Relaid
+from compassc.tir.relaid import Replaced
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree, direct_blocks, edit
 
@@ -265,7 +265,7 @@ class _Rolling:
         new = self.block.replace(predicate=where, kinds=kinds)
         body = edit(self.tree.function.body, {self.block: (new,)})
         turned = Buffer(self.buffer.data, self.buffer.dtype, shape)
-        return Relaid(self.buffer.data, turned, self._turned).body(body)
+        return Replaced(self.buffer.data, turned, self._turned).body(body)
 
     def _turned(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """Where an element is in the buffer that goes round."""

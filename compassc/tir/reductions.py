@@ -16,7 +16,20 @@ from compassc.ir.names import NamePool
 from compassc.ir.stmts import Body
 from compassc.te.errors import ScheduleError
 from compassc.tir.base import Base
-from compassc.tir.blocks import Axis, at, axes_of, constant, fresh, fresh_axes, loop, new_block, number, uses, view
+from compassc.tir.blocks import (
+    Axis,
+    at,
+    axes_of,
+    constant,
+    fresh,
+    fresh_axes,
+    loop,
+    new_block,
+    number,
+    reduction,
+    uses,
+    view,
+)
 from compassc.tir.caching import allocated
 from compassc.tir.checks import why_foreign, why_no_reduction
 from compassc.tir.cover import facts_of
@@ -230,13 +243,8 @@ class Factoring:
         self, buffers: Sequence[Buffer], indices: tuple[Expr, ...], sources: Sequence[Expr]
     ) -> tuple[Body, Body]:
         """The beginning of a reduction into buffers, and what joins values to what is there."""
-        init = tuple(S.BufferStore(view(b), indices, e, None) for b, e in zip(buffers, self.joining.identities))
-        results = self.joining.combine([E.BufferLoad(view(b), indices) for b in buffers], sources)
-        if len(buffers) == 1:
-            return init, (S.BufferStore(view(buffers[0]), indices, results[0], None),)
-        kept = [Var(f"v_{b.data.name}", b.dtype) for b in buffers]
-        lets = [S.Let(var, e) for var, e in zip(kept, results)]
-        return init, (*lets, *(S.BufferStore(view(b), indices, var, None) for b, var in zip(buffers, kept)))
+        values = self.joining.combine([E.BufferLoad(view(b), indices) for b in buffers], sources)
+        return reduction(buffers, indices, self.joining.identities, values)
 
     def _final(self, buffers: list[Buffer]) -> Body:
         """The nest that reduces along the factored loop."""

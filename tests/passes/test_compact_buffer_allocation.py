@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from block_functions import TARGET, after, on_grid, row_sums, scheduled, statements
 
-from compassc import tir
+from compassc import te, tir
 from compassc.ir import stmts as S
 
 NAME = "CompactBufferAllocation"
@@ -38,3 +38,26 @@ def test_memory_that_tecs_do_not_share_is_refused():
     s.bind(s.get_loops(s.get_block("B"))[0], "threadIdx.x")
     with pytest.raises(tir.LowerError, match="used by several TECs"):
         after(s.mod.replace(target=TARGET), NAME)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_strides_of_several_dimensions_are_as_asked_for(order):
+    a = te.placeholder((4, 5, 6), "int32", name="a")
+    b = te.compute((4, 5, 6), lambda *i: a[i] + 1, name="B")
+    c = te.compute((4, 5, 6), lambda *i: b[i] * 2, name="C")
+    s = tir.Schedule(te.create_prim_func([a, c]))
+    wanted = ((16, 8), (8, 0))
+    for dim in order:
+        s.storage_align(s.get_block("B"), 0, dim, *wanted[dim])
+    ((_, (_, rows, columns)),) = memory(after(s.mod.replace(target=TARGET), NAME))
+    assert columns % 8 == 0 and rows * columns % 16 == 8
+
+
+def test_strides_of_open_memory_are_refused():
+    n = te.size_var("n")
+    a = te.placeholder((n, n), "int32", name="a")
+    b = te.compute((n, n), lambda *i: a[i] + 1, name="B")
+    s = tir.Schedule(te.create_prim_func([a, te.compute((n, n), lambda *i: b[i] * 2, name="C")]))
+    s.storage_align(s.get_block("B"), 0, 0, 16, 8)
+    with pytest.raises(tir.LowerError, match="storage_align of 'B': its memory has no constant size"):
+        tir.lower(s.mod, "llvm")

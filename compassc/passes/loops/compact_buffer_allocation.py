@@ -8,15 +8,18 @@ what it reads. Which memory it lies in depends on who runs the function (`_PLACE
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 
 from compassc.analysis.arith import Arith
+from compassc.ir import accesses
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import pointer_type
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
-from compassc.ir.visit import Rewriter, rewrites, walk_exprs, walk_stmts
+from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.passes.loops._functions import on_blocks
+from compassc.te.buffers import aligned
 from compassc.te.errors import LowerError
 from compassc.te.machine import machine_of
 from compassc.tir.addresses import has_address
@@ -39,7 +42,7 @@ def _placed(function: PrimFunc, place: Place, open_memory: Container[str]) -> Pr
     """The function with all its memory at its beginning, in the size and the place that it needs. `open_memory`: memory that
     may have sizes of the function's parameters."""
     tree = Tree(function)
-    moves: dict[Var, tuple[Buffer, tuple[Expr, ...]]] = {}
+    moves: dict[Var, tuple[Buffer, accesses.Place]] = {}
     allocations: list[Stmt] = []
     for s in walk_stmts(function.body):
         if not isinstance(s, S.Alloc):
@@ -47,24 +50,28 @@ def _placed(function: PrimFunc, place: Place, open_memory: Container[str]) -> Pr
         users = Users(tree, s.buffer)
         scope, fixed = place(s.buffer, users)
         known = function.params if scope in open_memory else ()
-        shape, starts = users.window(fixed, known)
-        aligned = _aligned(tree, s.buffer, shape)
-        if aligned != shape and users.has_address():
+        used, starts = users.window(fixed, known)
+        shape = aligned(s.buffer.data.name, used, _alignments(tree, s.buffer))
+        if users.has_address() and [*map(constant, shape)] != [*map(constant, used)]:
             raise LowerError(
                 f"storage_align of '{s.buffer.data.name}': an address of it is taken, and its elements would lie elsewhere"
             )
-        shape = aligned
         data = Var(s.buffer.data.name, pointer_type(s.buffer.dtype, scope))
         buffer = Buffer(data, s.buffer.dtype, shape)
         allocations.append(S.Alloc(buffer, span=s.span))
-        moves[s.buffer.data] = view(buffer), starts
-    body = _Moved(moves).body(_without_allocations(function.body))
+        moves[s.buffer.data] = view(buffer), partial(_beyond, starts)
+    body = accesses.Elsewhere(moves).body(_without_allocations(function.body))
     first = 0
     while first < len(body) and isinstance(body[first], (S.DeclBuffer, S.AllocConst)):
         first += 1
     made = function.replace(body=(*body[:first], *allocations, *body[first:]))
     sized = all(isinstance(e, IntImm) for s in allocations if isinstance(s, S.Alloc) for e in s.buffer.shape)
     return made if sized or made.attr(S.OPEN_MEMORY) else made.with_attr(S.OPEN_MEMORY, 1)
+
+
+def _beyond(starts: tuple[Expr, ...], indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Indices counted from others on."""
+    return tuple(map(sub, indices, starts))
 
 
 def _without_allocations(body: Body) -> Body:
@@ -214,65 +221,14 @@ _PLACES: Mapping[str, Place] = {"": _of_one, "loops": _of_tecs, "grid": _of_thre
 """By the stage of the machine."""
 
 
-def _aligned(tree: Tree, buffer: Buffer, shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """The shape with what storage_align demands: strides of a given remainder."""
-    found = list(shape)
+def _alignments(tree: Tree, buffer: Buffer) -> dict[int, tuple[int, int]]:
+    """What storage_align demands of the dimensions of a buffer: strides of a given remainder."""
+    found: dict[int, tuple[int, int]] = {}
     for block in tree.blocks.values():
         listed = noted(block.annotations, "buffer_dim_align")
         for row in listed if isinstance(listed, list) else ():
             index, axis, factor, offset = row
-            region = block.writes[index] if index < len(block.writes) else None
-            if region is None or not is_region_of(region, buffer) or axis % len(shape) == len(shape) - 1:
-                continue
-            axis %= len(shape)
-            inner = 1
-            for e in found[axis + 2 :]:
-                inner *= constant(e) or 1
-            size = constant(found[axis + 1]) or 1
-            for more in range(factor):
-                if (size + more) * inner % factor == offset % factor:
-                    found[axis + 1] = number(size + more)
-                    break
-            else:
-                raise LowerError(
-                    f"storage_align of '{buffer.data.name}': no stride of dimension {axis} is {offset} modulo {factor}"
-                )
-    return tuple(found)
-
-
-class _Moved(Rewriter):
-    """Accesses of buffers at their new places."""
-
-    def __init__(self, moves: Mapping[Var, tuple[Buffer, tuple[Expr, ...]]]) -> None:
-        super().__init__()
-        self.moves = moves
-        self.axes: dict[Var, Expr] = {}
-
-    @rewrites(E.BufferLoad)
-    def rewrite_load(self, e: E.BufferLoad) -> Expr:
-        indices = tuple(map(self.expr, e.indices))
-        mask = None if e.mask is None else self.expr(e.mask)
-        if e.buffer.data not in self.moves:
-            return E.BufferLoad(e.buffer, indices, mask)
-        return E.BufferLoad(self.moves[e.buffer.data][0], self._indices(e.buffer, indices), mask)
-
-    @rewrites(S.BufferStore)
-    def rewrite_store(self, s: S.BufferStore) -> Stmt:
-        indices, value = tuple(map(self.expr, s.indices)), self.expr(s.value)
-        mask = None if s.mask is None else self.expr(s.mask)
-        if s.buffer.data not in self.moves:
-            return S.BufferStore(s.buffer, indices, value, mask, span=s.span)
-        return S.BufferStore(self.moves[s.buffer.data][0], self._indices(s.buffer, indices), value, mask, span=s.span)
-
-    @rewrites(E.BufferRegion)
-    def rewrite_region(self, e: E.BufferRegion) -> Expr:
-        if e.buffer.data not in self.moves:
-            return e
-        return E.BufferRegion(self.moves[e.buffer.data][0], self._indices(e.buffer, e.starts), e.extents)
-
-    @rewrites(Var)
-    def rewrite_var(self, e: Var) -> Expr:
-        return self.moves[e][0].data if e in self.moves else e
-
-    def _indices(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return tuple(sub(i, start) for i, start in zip(indices, self.moves[buffer.data][1]))
+            region, rank = block.writes[index] if index < len(block.writes) else None, len(buffer.shape)
+            if region is not None and is_region_of(region, buffer) and axis % rank < rank - 1:
+                found[axis % rank] = factor, offset
+    return found

@@ -72,17 +72,13 @@ def _flat(body: Body, conditions: list[Expr]) -> Body:
             continue
         mapping: dict[Var, Expr] = dict(zip(s.vars, s.iter_values))
         first = [Binary("eq", a.binding, a.start) for a in axes_of(s) if a.is_reduction]
-        made += _flat(_inlined(s.init, mapping), [*outer, *first])
-        made += _flat(_inlined(s.body, mapping), outer)
+        made += _flat(substitute_body(s.init, mapping), [*outer, *first])
+        made += _flat(substitute_body(s.body, mapping), outer)
     return tuple(made)
 
 
 def _inside(body: Body) -> list[Stmt]:
     return [x for s in body for x in (s, *(y for b in s.bodies() for y in _inside(b)))]
-
-
-def _inlined(body: Body, mapping: dict[Var, Expr]) -> Body:
-    return substitute_body(body, mapping)
 
 
 def _double_buffered(function: PrimFunc) -> set[str]:

@@ -13,6 +13,7 @@ from compassc.analysis.statements import fresh_copy
 from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
+from compassc.ir.accesses import Accesses, Element
 from compassc.ir.dtypes import INT32, VOID
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import SCALAR_LOOPS, Body, IRModule, PrimFunc, Stmt
@@ -194,26 +195,15 @@ def _written(body: Body) -> set[Var]:
     return found
 
 
-class _Half(Rewriter):
+class _Half(Accesses):
     """Statements on one half of an array."""
 
     def __init__(self, both: Buffer, half: Expr) -> None:
         super().__init__()
         self.both, self.half = both, half
 
-    @rewrites(E.BufferLoad)
-    def rewrite_load(self, e: E.BufferLoad) -> Expr:
-        e = self.default(e)
-        if e.buffer.data is not self.both.data:
-            return e
-        return E.BufferLoad(self.both, (self.half, *e.indices), e.mask)
-
-    @rewrites(S.BufferStore)
-    def rewrite_store(self, s: S.BufferStore) -> Rewritten:
-        s = self.default_stmt(s)
-        if s.buffer.data is not self.both.data:
-            return s
-        return s.replace(buffer=self.both, indices=(self.half, *s.indices))
+    def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Element | None:
+        return (self.both, (self.half, *indices)) if buffer.data is self.both.data else None
 
     @rewrites(E.Pointer)
     def rewrite_pointer(self, e: E.Pointer) -> Expr:
