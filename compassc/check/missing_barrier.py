@@ -121,7 +121,7 @@ class _Race:
 
         atomic = E.is_single(call)
         for index, kind, extent in touched(call):
-            size = extent if atomic else self._row(call)
+            size = extent if atomic and isinstance(extent, int) else self._row(call)
             self._add(reads if kind == "r" else writes, self.walker.address(call.args[index]), size, span, atomic)
 
     def _row(self, call: E.Call) -> int:

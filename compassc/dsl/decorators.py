@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from compass_core.errors import CompassError
 
@@ -12,11 +12,8 @@ from ..language.dispatch import LOCAL
 from ..language.functions import Macro, PyPrimFunc, SignatureError
 from ..settings.options import control_options
 
-if TYPE_CHECKING:
-    from compassc.pysim.values import PyVar
 
-
-def _run_kernel(func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:
+def _run_kernel(func: PyPrimFunc, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
     """A call in Python: of a sub-function by the kernel that this thread runs, else of an entry."""
     from ..pysim import call_sub, run_entry
 
@@ -37,7 +34,7 @@ def _run_kernel(func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, objec
     return None
 
 
-def _run_macro(macro: Macro, args: tuple[PyVar, ...], kwargs: dict[str, object]) -> None:
+def _run_macro(macro: Macro, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
     """A call of a macro that PySim has not pasted."""
     from ..pysim.macros import run_macro
 

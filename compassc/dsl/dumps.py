@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from compass_core import files
-from compass_core.arrays import Array
 
 from ..settings.options import control_options, dumps_tensors
 
@@ -58,7 +59,7 @@ def _write_tensors(folder: Path, role: str, args: Sequence[object]) -> None:
 
 
 def write_pysim_outputs(
-    name: str, folder: Path | None, params: Sequence[ParamInfo] | None, args: Sequence[Array]
+    name: str, folder: Path | None, params: Sequence[ParamInfo] | None, args: Sequence[object]
 ) -> None:
     """Writes gbuilder/pysim_output.bin, pysim_output.bin1, ... in the folder of the kernel's last build."""
     if folder is None or params is None:
@@ -66,5 +67,5 @@ def write_pysim_outputs(
         return
     target = folder / "gbuilder"
     for param, arg in zip(params, args, strict=True):
-        if param.is_output_tensor:
+        if param.is_output_tensor and isinstance(arg, np.ndarray):
             files.write(target / f"pysim_output.bin{param.tensor_idx or ''}", _bytes(arg))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from compass_core.errors import CompassError
 
@@ -15,22 +15,22 @@ class AxisSpec:
     """One block axis: kind `S` (data parallel) or `R` (reduction), its domain (None: that of the loop) and binding."""
 
     kind: str
-    dom: Any
-    binding: Any
+    dom: object
+    binding: object
     dtype: str = "int32"
 
 
-def spatial(dom: object, binding: object, dtype: str = "int32") -> Any:
+def spatial(dom: object, binding: object, dtype: str = "int32") -> object:
     """A data-parallel axis over `dom` (an extent, or a pair of minimum and extent)."""
     return binding if LOCAL.tec is not None else AxisSpec("S", dom, binding, dtype)
 
 
-def reduce(dom: object, binding: object, dtype: str = "int32") -> Any:
+def reduce(dom: object, binding: object, dtype: str = "int32") -> object:
     """A reduction axis over `dom`."""
     return binding if LOCAL.tec is not None else AxisSpec("R", dom, binding, dtype)
 
 
-def remap(kinds: str, bindings: Any, dtype: str = "int32") -> Any:
+def remap(kinds: str, bindings: Sequence[object], dtype: str = "int32") -> object:
     """One axis per character of `kinds`, bound to loop variables; the single one when there is one."""
     if set(kinds) - set("SR") or len(kinds) != len(bindings):
         raise CompassError(

@@ -17,7 +17,10 @@ from compass_core.errors import CompassError
 from compassc.ops import get
 
 if TYPE_CHECKING:
+    from compassc.ir.dtypes import DataType
     from compassc.ops.core import Op
+
+    from ..ir.exprs import Var
 
 
 class Parser(Protocol):
@@ -26,10 +29,10 @@ class Parser(Protocol):
     def operation(self, op: Op, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         """The value of an operation that is called."""
 
-    def function(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def function(self, func: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         """The value of a call of a sub-function."""
 
-    def macro(self, macro: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def macro(self, macro: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         """Paste the body of a macro that is called."""
 
     def binary(self, symbol: str, a: object, b: object) -> Any:
@@ -38,16 +41,16 @@ class Parser(Protocol):
     def unary(self, symbol: str, a: object) -> Any:
         """The value of `symbol a`."""
 
-    def load(self, target: Any, index: Any) -> Any:
+    def load(self, target: object, index: object) -> Any:
         """The value of `target[index]`, of a pointer or a buffer."""
 
-    def store(self, target: Any, index: Any, value: Any) -> None:
+    def store(self, target: object, index: object, value: object) -> None:
         """`target[index] = value` in a function of Python."""
 
-    def text(self, value: Any) -> str:
+    def text(self, value: object) -> str:
         """The text of a value: always a CompassError, because the value is known only when the kernel runs."""
 
-    def take_address(self, variable: Any) -> None:
+    def take_address(self, variable: Var) -> None:
         """Remember that a variable can be changed through pointers from here on."""
 
     @property
@@ -95,7 +98,7 @@ class PySimInfo(metaclass=_Current):
     """Which PySim run is active: `PySimInfo.current`."""
 
 
-APIS: dict[str, list[Callable[..., Any] | None]] = {}
+APIS: dict[str, list[Callable[..., object] | None]] = {}
 """Script calls that are not operations: name -> [IR side, Python side]."""
 
 
@@ -125,10 +128,12 @@ def register_ir_api(func: Callable[..., object]) -> Callable[..., Any]:
         return func
 
     @functools.wraps(func)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         if LOCAL.tec is None:
             return func(*args, **kwargs)
-        return sides[1](*args, **kwargs)  # type: ignore[misc]
+        python_side = sides[1]
+        assert python_side is not None, "check_sides has seen it"
+        return python_side(*args, **kwargs)
 
     return call
 
@@ -143,9 +148,9 @@ def check_sides() -> None:
 
 def op_api(op: Op) -> Callable[..., Any]:
     """The user-visible function of a declared operation."""
-    python_side: Callable[..., Any] | None = None
+    python_side: Callable[..., object] | None = None
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         nonlocal python_side
         if LOCAL.tec is None:
             parser = LOCAL.parser or active_parser(f"S.{op.name}")
@@ -161,9 +166,9 @@ def op_api(op: Op) -> Callable[..., Any]:
     return call
 
 
-def convert(value: Any, name: Any) -> Any:
-    """`S.int32(value)` and the like: a cast to the dtype of a dtype name."""
+def convert(value: object, to: DataType) -> object:
+    """`S.int32(value)` and the like: a cast to a data type."""
     op = get("cast")
     if LOCAL.tec is not None:
-        return LOCAL.tec.python_side(op)(value, name.dtype)
-    return active_parser(f"S.{name.dtype}").operation(op, (value, name.dtype), {})
+        return LOCAL.tec.python_side(op)(value, to)
+    return active_parser(f"S.{to}").operation(op, (value, to), {})

@@ -8,9 +8,10 @@ import __future__
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, cast
 
 from compass_core.errors import CompassError, Span, together
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from .info import CompassInfo, ParamInfo
 
-Runner = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+Runner = Callable[[Any, tuple[object, ...], dict[str, object]], object]
 """The handler of calls outside of the parser: called with the function or macro and its arguments."""
 
 
@@ -55,7 +56,7 @@ class Param:
     def required(self) -> bool:
         return self.default is self.empty
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[object]:
         return iter((self.name, self.type, self.default))
 
 
@@ -70,13 +71,13 @@ class PyPrimFunc(Kernel):
 
     def __init__(self, py_func: Callable[..., object], run: Runner, is_inline: bool | None = None) -> None:
         functools.update_wrapper(self, py_func)
-        self.py_func = py_func
+        self.py_func = cast(FunctionType, py_func)
         self._run = run
         self.is_inline = is_inline
         self.target: str | None = None
         self.param_infos: Sequence[ParamInfo] | None = None
         self.output_dir: Path | None = None
-        self._folder: Any = None  # what keeps a temporary `output_dir` alive
+        self._folder: object = None  # what keeps a temporary `output_dir` alive
         self.params: list[Param] = []
         self.ret_type: DataType | PointerType = VOID
         self._read_signature()
@@ -196,7 +197,7 @@ def chosen(kernel: object, target: str, sizes: Mapping[str, object] | None = Non
     return kernel if choose is None else choose(target, sizes)
 
 
-def _shown(annotation: Any) -> str:
+def _shown(annotation: object) -> str:
     return annotation.__name__ if isinstance(annotation, type) else repr(annotation)
 
 
@@ -207,18 +208,19 @@ class Macro:
 
     def __init__(self, py_func: Callable[..., object], run: Runner, hygienic: bool) -> None:
         functools.update_wrapper(self, py_func)
-        self.py_func = py_func
+        self.py_func = cast(FunctionType, py_func)
         self._run = run
         self.hygienic = hygienic
-        self.captured = captured_names(py_func) if hygienic else {}
+        self.captured = captured_names(self.py_func) if hygienic else {}
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         if LOCAL.parser is not None:
-            return LOCAL.parser.macro(self, args, kwargs)
+            LOCAL.parser.macro(self, args, kwargs)
+            return None
         return self._run(self, args, kwargs)
 
 
-def captured_names(func: Callable[..., object]) -> dict[str, object]:
+def captured_names(func: FunctionType) -> dict[str, object]:
     """The names visible to a function from outside: its module's globals, overridden by its closure."""
     names = dict(func.__globals__)
     code = func.__code__

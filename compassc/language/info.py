@@ -36,7 +36,7 @@ class CompassInfo:
     gsram_piece_count: int = 1
 
     @classmethod
-    def get(cls, target: Any) -> CompassInfo:
+    def get(cls, target: object) -> CompassInfo:
         """The configuration of a target; UsageError naming the valid ones when there is none."""
         found = targets.load(canonical_target(target))
         return cls(found.name, found.cores, found.tecs, found.lsram_bytes, found.gsram_bytes)

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-BINARY: dict[str, Callable[[Any, Any], Any]] = {
+BINARY: dict[str, Callable[[Any, Any], object]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -27,7 +27,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
     "@": operator.matmul,
 }
-PREFIX: dict[str, Callable[[Any], Any]] = {
+PREFIX: dict[str, Callable[[Any], object]] = {
     "-": operator.neg,
     "~": operator.invert,
     "not": operator.not_,
@@ -51,7 +51,7 @@ _COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": 
 _PREFIXES = {"neg": "-", "invert": "~"}
 
 
-def install(cls: type, binary: Callable[[str, Any, Any], Any], unary: Callable[[str, Any], Any]) -> None:
+def install(cls: type, binary: Callable[[str, Any, Any], object], unary: Callable[[str, Any], object]) -> None:
     """Give a class Python's operators, all by two functions of their symbols and operands."""
     for name, symbol in {**_METHODS, **_COMPARISONS}.items():
         setattr(cls, f"__{name}__", lambda self, other, symbol=symbol: binary(symbol, self, other))

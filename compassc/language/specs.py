@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex, TypeVar
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.errors.suggest import help_for
 
@@ -34,14 +35,14 @@ class LoopSpec:
     """
 
     kind: str
-    args: tuple[Any, ...]
+    args: tuple[object, ...]
     options: tuple[tuple[str, object], ...] = ()
     what: ClassVar[str] = "a loop"
 
     def _range(self) -> range:
         """The numbers of a `range` or `S.unroll` of constants, for `list(range(4))` and the like."""
-        numbers = [known_int(x) for x in self.args]
-        if self.kind in ("range", "unroll") and all(type(x) is int for x in numbers):
+        numbers = [n for n in map(known_int, self.args) if type(n) is int]
+        if self.kind in ("range", "unroll") and len(numbers) == len(self.args):
             return range(*numbers)
         name = self.kind if self.kind == "range" else f"S.{self.kind}"
         raise CompassError(
@@ -62,7 +63,7 @@ class LoopSpec:
     def __bool__(self) -> bool:
         return True
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: SupportsIndex) -> int:
         return self._range()[index]
 
 
@@ -81,8 +82,8 @@ class AllocSpec:
 class MatchSpec:
     """S.match_buffer: an N-D row-major view of a pointer; shape items are ints or expressions."""
 
-    pointer: Any
-    shape: tuple[Any, ...]
+    pointer: object
+    shape: tuple[object, ...]
     what: ClassVar[str] = "storage without a name"
 
 
@@ -92,7 +93,7 @@ class ConstSpec:
 
     shape: tuple[int, ...]
     dtype: DataType
-    data: Any
+    data: Array
     what: ClassVar[str] = "storage without a name"
 
 
@@ -100,7 +101,7 @@ class ConstSpec:
 class MetaVar:
     """S.meta_var: a value that stays a Python value when it is assigned to a name."""
 
-    value: Any
+    value: object
     what: ClassVar[str] = "S.meta_var(...)"
 
 
@@ -140,7 +141,7 @@ class DTypeName:
         self.dtype = dtype
         self.size = size
 
-    def __call__(self, init_value: object) -> Any:
+    def __call__(self, init_value: object) -> object:
         if self.dtype.is_bool:
             raise CompassError(
                 f"S.{self.dtype} is an annotation and cannot be called",
@@ -148,7 +149,7 @@ class DTypeName:
                 help="make bools with comparisons, masks with S.const_mask or S.tail_mask",
             )
 
-        return convert(init_value, self)
+        return convert(init_value, self.dtype)
 
     def __repr__(self) -> str:
         return f"S.{'size_' if self.size else ''}{self.dtype}"
@@ -187,11 +188,12 @@ def ptr(dtype: object, scope: str = "private") -> PtrType:
 
 
 VALUE_ATTRIBUTES = ("dtype", "addr")
+Index = TypeVar("Index")
 POINTER_ATTRIBUTES = ("dtype", "scope", "is_nullptr", "as_ptr", "addr_of")
 BUFFER_ATTRIBUTES = ("dtype", "scope", "shape", "addr_of")
 
 
-def one_index(index: object, convert: Callable[[object], object]) -> Any:
+def one_index(index: object, convert: Callable[[object], Index]) -> Index:
     """The index of an element of storage that a pointer is to, converted. CompassError for several."""
     items = tuple(index) if isinstance(index, (tuple, list)) else (index,)
     if len(items) != 1:
@@ -213,8 +215,9 @@ def no_attribute(
 
 def check_alloc(what: str, shape: object, dtype: object, scope: str) -> tuple[tuple[int, ...], DataType]:
     """The arguments of S.alloc and S.alloc_buffer, checked."""
-    items = tuple(known_int(n) for n in (shape if isinstance(shape, (list, tuple)) else (shape,)))
-    for item in items:
+    given = tuple(known_int(n) for n in (shape if isinstance(shape, (list, tuple)) else (shape,)))
+    items = tuple(item for item in given if type(item) is int)
+    for item in given:
         if type(item) is not int:
             raise CompassError(
                 f"{what}: a shape item must be an integer constant, got {item!r}",
@@ -223,7 +226,7 @@ def check_alloc(what: str, shape: object, dtype: object, scope: str) -> tuple[tu
             )
         if item <= 0:
             raise CompassError(
-                f"{what}: the shape {items} must be positive",
+                f"{what}: the shape {given} must be positive",
                 code="shape",
                 help="give at least one element per dimension",
             )
@@ -256,7 +259,7 @@ def const_table(shape: object, dtype: object, data: object) -> ConstSpec:
     """The checked table of S.alloc_const."""
     import numpy as np
 
-    items = tuple(known_int(n) for n in (shape if isinstance(shape, (list, tuple)) else (shape,)))
+    items: Any = tuple(known_int(n) for n in (shape if isinstance(shape, (list, tuple)) else (shape,)))
     found = dtype_arg(dtype, "S.alloc_const")
     if found.element_of not in STORAGE or not found.is_scalar:
         raise CompassError(f"S.alloc_const: a table of {found} is not possible", code="type", help=_storage_help())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import SupportsIndex, TypeVar
 
 from compass_core.errors import CompassError
 
@@ -11,6 +11,8 @@ from ..ir import exprs as E
 from ..ir.dtypes import INT32, DataType, dtype
 from .core import imm, scalar_cast
 from .typing import check_literal, is_literal, type_error
+
+Option = TypeVar("Option")
 
 
 def dtype_arg(value: object, what: str) -> DataType:
@@ -83,18 +85,18 @@ def vector_arg(x: object, what: str, *, mask_ok: bool = False) -> E.Expr:
     raise type_error(f"{what} must be a vector, got {kind_of(x)}", "load one with S.vload, or fill one with S.vbcast")
 
 
-def choice(value: object, allowed: tuple[object, ...], what: str) -> Any:
+def choice(value: Option, allowed: tuple[object, ...], what: str) -> Option:
     """An option restricted to a few values."""
     if value not in allowed:
         raise CompassError(f"{what} must be one of {', '.join(map(repr, allowed))}, got {value!r}", code="option")
     return value
 
 
-def known_int(x: Any) -> Any:
+def known_int(x: object) -> object:
     """An integer that is known while the kernel is compiled as a Python int; anything else unchanged."""
     if type(x) is E.IntImm:
         return x.value
-    return operator.index(x) if getattr(x, "known", False) else x
+    return operator.index(x) if getattr(x, "known", False) and isinstance(x, SupportsIndex) else x
 
 
 def lanes_arg(lanes: object, what: str) -> int:

@@ -173,7 +173,7 @@ def typed_clip(operands: list[Operand]) -> Typed:
     x, scalar = operands[0], not any(map(is_vector, operands))
     if scalar and is_literal(x):
         raise type_error(f"x must be an expression, got {describe(x)}", "clip a literal with Python's min and max")
-    t = x if scalar else require_vector("x", x)
+    t = require_vector("x", x) if is_literal(x) or not scalar else x
     check_kind(t, INTS + SCALAR_FLOATS if scalar else ALL)
     low, high = t.range()
     literals = {}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from compass_core.errors import CompassError
 
 from ..ir import exprs as E
 from ..ir.dtypes import INT32, UINT32, DataType
 from .args import int_arg, pointer_arg
-from .core import Cost, Part, Touch, imm, scalar_cast, special_op
+from .core import Cost, Op, Part, Touch, imm, scalar_cast, special_op
 from .example import Example
 from .typing import check_literal, is_literal, type_error
 
@@ -63,7 +62,7 @@ def _call(name: str, ptr: object, *values: tuple[str, object]) -> E.Expr:
     return E.Call(name, (address, *operands), elem)
 
 
-def _atomic(c: str, start: str, call: str) -> Any:
+def _atomic(c: str, start: str, call: str) -> Callable[[Callable[..., E.Expr]], Op]:
     """Declares an atomic operation: its C text, and what its example begins with and does."""
     return special_op(
         group=GROUP,

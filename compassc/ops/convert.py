@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TypeGuard
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
@@ -26,7 +26,8 @@ from .args import choice, dtype_arg, kind_of
 from .core import Cost, Part, Typed, imm, scalar_cast, special_op, value_op
 from .exact import half_of, wide, wrapped
 from .example import Example, unary
-from .typing import Operand, check_conversion, check_literal, is_literal, literal_dtype, type_error
+from .masks import is_array
+from .typing import Number, Operand, check_conversion, check_literal, is_literal, literal_dtype, type_error
 
 GROUP = "Conversion"
 CONVERTS: Mapping[Part, str] = {
@@ -135,13 +136,13 @@ def _merge_dtype(source: DataType, count: int, to: DataType, part: str, saturate
     return result
 
 
-def check_options(x: Any, part: object, saturate: object) -> Any:
+def check_options(x: object, part: object, saturate: object) -> object:
     """The value argument with its shorthands resolved, and the options checked."""
     if isinstance(x, str):
         if x.lower() not in SPECIAL_FLOATS:
             raise CompassError(f"S.cast: the string must be one of {', '.join(SPECIAL_FLOATS)}, got {x!r}", code="type")
         x = float(x)
-    elif type(x).__module__ == "numpy" and getattr(x, "ndim", False):
+    elif is_array(x) and x.ndim:
         x = x.reshape(-1).tolist()
     choice(part, PARTS, "S.cast: part")
     if saturate is not None and saturate is not True and saturate is not False:
@@ -154,7 +155,7 @@ def no_saturate(saturate: object) -> None:
         raise type_error("S.cast: saturate cannot be set for scalars and vector literals")
 
 
-def list_of(x: Any) -> list[Any]:
+def list_of(x: Sequence[object]) -> list[object]:
     items = list(x)
     if len(items) < 2:
         raise type_error(f"S.cast: a list needs at least 2 items, got {len(items)}")
@@ -169,7 +170,7 @@ def literal_lanes(count: int, to: DataType) -> DataType:
     return to.with_lanes(count)
 
 
-def _build_scalar(x: Any, to: DataType) -> E.Expr:
+def _build_scalar(x: E.Expr | Number, to: DataType) -> E.Expr:
     elem = to.element_of
     if is_literal(x):
         check_conversion(x, elem)
@@ -183,21 +184,27 @@ def _build_scalar(x: Any, to: DataType) -> E.Expr:
     return E.Broadcast(e, to.lanes)
 
 
-def _build_cast_list(items: list[Any], to: DataType, part: str, saturate: Any) -> E.Expr:
-    if all(
-        is_literal(i) or (isinstance(i, E.Expr) and isinstance(i.dtype, DataType) and i.dtype.is_scalar) for i in items
-    ):
+def _is_scalar(x: object) -> TypeGuard[E.Expr | Number]:
+    return is_literal(x) or (isinstance(x, E.Expr) and isinstance(x.dtype, DataType) and x.dtype.is_scalar)
+
+
+def _build_cast_list(items: list[object], to: DataType, part: str, saturate: bool | None) -> E.Expr:
+    scalars: list[E.Expr | Number] = [i for i in items if _is_scalar(i)]
+    if len(scalars) == len(items):
         no_saturate(saturate)
-        for i in items:
+        for i in scalars:
             check_literal(i, to)
-        elems = tuple(imm(i, literal_dtype(i)) if is_literal(i) else i for i in items)
+        elems = tuple(imm(i, literal_dtype(i)) if is_literal(i) else i for i in scalars)
         return E.VectorLiteral(literal_lanes(len(items), to), elems)
+    vectors, types = [], []
     for item in items:
         if not isinstance(item, E.Expr) or not isinstance(item.dtype, DataType):
             raise type_error(f"S.cast: all items of a merge must be vector variables, got {kind_of(item)}")
-    check_merge([i.dtype for i in items])
-    result = cast_dtype(items[0].dtype, len(items), to, part, saturate)
-    return E.Call("cast", tuple(items), result, attrs=(("part", part), ("saturate", saturate)))
+        vectors.append(item)
+        types.append(item.dtype)
+    check_merge(types)
+    result = cast_dtype(types[0], len(items), to, part, saturate)
+    return E.Call("cast", tuple(vectors), result, attrs=(("part", part), ("saturate", saturate)))
 
 
 def check_merge(types: list[DataType]) -> None:
@@ -223,7 +230,7 @@ def check_merge(types: list[DataType]) -> None:
         "saturate": "_bool | None",
     },
 )
-def cast(x: Any, dtype: Any, part: Any = "all", saturate: Any = None) -> E.Expr:
+def cast(x: object, dtype: object, part: str = "all", saturate: bool | None = None) -> E.Expr:
     """Convert a scalar, a vector, a list of scalars (vector literal) or a list of vectors (merge) to another type.
 
     A dtype without lanes keeps the lanes of a vector. `part` takes the low, high, even or odd half, or a quarter, of a
@@ -233,7 +240,7 @@ def cast(x: Any, dtype: Any, part: Any = "all", saturate: Any = None) -> E.Expr:
     x = check_options(x, part, saturate)
     if isinstance(x, (list, tuple)):
         return _build_cast_list(list_of(x), to, part, saturate)
-    if is_literal(x) or (isinstance(x, E.Expr) and isinstance(x.dtype, DataType) and x.dtype.is_scalar):
+    if _is_scalar(x):
         no_saturate(saturate)
         return _build_scalar(x, to)
     if not isinstance(x, E.Expr) or not isinstance(x.dtype, DataType):
@@ -253,7 +260,7 @@ def _with_sign_of(name: str, x: object, signed: bool) -> E.Expr:
     found = x.dtype if isinstance(x, E.Expr) else None
     if not isinstance(found, DataType) or not found.is_integer or found.is_bool:
         raise type_error(f"S.{name} needs an integer variable or expression, got {kind_of(x)}")
-    return cast.build(x, with_sign(found, signed))
+    return cast.expr(x, with_sign(found, signed))
 
 
 def with_sign(t: DataType, signed: bool) -> DataType:
@@ -266,7 +273,7 @@ def with_sign(t: DataType, signed: bool) -> DataType:
     example=Example("S.vstore(S.i(S.vload(x)), out)", "u32", out="i32", xs=(1, 2**32 - 1)),
     exempt=CONVERTS,
 )
-def i(x: Any) -> E.Expr:
+def i(x: object) -> E.Expr:
     """Convert an integer to the signed type of the same width; wraps."""
     return _with_sign_of("i", x, True)
 
@@ -331,14 +338,13 @@ def address_dtype(pointer: object, dtype: object) -> DataType:
     example=Example('S.vstore(S.reinterpret(S.vload(x), "i32x8"), out)', "fp32", out="i32"),
     exempt={"definition": "the bits stay: tests/ops/test_convert.py", "c": "an IR node of its own"},
 )
-def reinterpret(x: Any, dtype: object) -> E.Expr:
+def reinterpret(x: object, dtype: object) -> E.Expr:
     """Use the bit pattern of a value as another type of the same total width.
 
     A pointer becomes a 32-bit integer; an integer becomes a pointer with a target such as `"lsram i8*"`.
     """
     pointer = pointer_target(dtype)
-    is_pointer = isinstance(x, E.Expr) and not isinstance(x.dtype, DataType)
-    if is_pointer:
+    if isinstance(x, E.Expr) and not isinstance(x.dtype, DataType):
         return E.Reinterpret(address_dtype(pointer, dtype), x)
     if pointer is not None:
         address = imm(x, INT32) if type(x) is int else x
@@ -349,7 +355,7 @@ def reinterpret(x: Any, dtype: object) -> E.Expr:
         to = reinterpret_dtype(x, dtype)
         own = FLOAT32 if type(x) is float else UINT32 if x > INT32.range()[1] else INT32
         return E.Reinterpret(to, imm(x, own))
-    if not isinstance(x, E.Expr):
+    if not isinstance(x, E.Expr) or not isinstance(x.dtype, DataType):
         raise type_error(f"S.reinterpret: {kind_of(x)} is not a value")
     return E.Reinterpret(reinterpret_dtype(x.dtype, dtype), x)
 
@@ -403,7 +409,7 @@ def vxth(x: Array, to: DataType) -> Array:
     types={"node": "_T", "attr": "str"},
     returns="_T",
 )
-def tag(node: Any, attr: Any) -> E.Expr:
+def tag(node: object, attr: object) -> E.Expr:
     """Attach a hint to the result of an operation. `no_zip` on a cast from a 16-bit float to float32 lets X2 deliver
     even lanes before odd ones; PySim keeps the order."""
     if attr != "no_zip":

@@ -15,12 +15,13 @@ import importlib
 import inspect
 import math
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypedDict
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 
 from ..ir import exprs as E
@@ -31,6 +32,8 @@ from .typing import Operand, Typed, check_literal, fits, is_literal, literal_dty
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from .effects import Arg
 
 REGISTRY: dict[str, Op] = {}
 MODULES = (
@@ -58,20 +61,27 @@ class LazyModule:
     """A module imported at the first use of one of its attributes; later uses are plain look-ups."""
 
     def __init__(self, name: str) -> None:
-        self.__dict__["_name"] = name
+        self._name = name
 
-    def __getattr__(self, attr: str) -> Any:
+    def __getattr__(self, attr: str) -> object:
         value = getattr(importlib.import_module(self._name), attr)
         self.__dict__[attr] = value
         return value
 
 
-np: Any = LazyModule("numpy")
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = LazyModule("numpy")
 
 
-Definition = Callable[..., Any]
+Definition = Callable[..., Array]
 """`f(*operands, to=result type, **options)` on matrices of one row per vector, with the arithmetic of `exact`. With
 `Op.mask_aware` it takes `mask` (active lanes or None), and `r` if that is a parameter, and settles inactive lanes."""
+Built = E.Expr | tuple[E.Expr, ...] | None
+"""The IR of a call: a value, several, or nothing."""
+Build = Callable[..., Built]
+"""Makes it of the call's arguments."""
 Let = Callable[[E.Expr], E.Var]
 """Gives the value of an expression a variable."""
 Cases = tuple[tuple[str, str], ...]
@@ -97,13 +107,17 @@ class Cost:
     mask_is_data: bool = False
 
 
+Size: TypeAlias = "int | str | Arg | Sequence[Size] | None"
+"""Bytes that an operation touches (see `effects`); None: anything from the address on."""
+
+
 class Touch(NamedTuple):
     """Memory that an operation reads or writes: from the address in operand `operand` on, so many bytes (see `effects`;
     None: anywhere from there)."""
 
     operand: int
     how: Literal["r", "w"]
-    size: Any
+    size: Size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +150,7 @@ class Op:
     doc: str
     signature: inspect.Signature
     operands: tuple[str, ...]
-    build: Callable[..., E.Expr]
+    build: Build
     options: tuple[str, ...] = ()
     example: Example | None = None
     arguments: Mapping[str, str] = field(default_factory=dict)
@@ -151,7 +165,7 @@ class Op:
     mask_aware: bool = False
     scalar_mask: bool = False
     scalar_ir: Callable[..., E.Expr] | None = None
-    alias_of: tuple[str, Mapping[str, Any]] | None = None
+    alias_of: tuple[str, Mapping[str, object]] | None = None
     expansion: Callable[..., E.Expr] | None = None
     c: Cases = ()
     r: Literal["none", "param", "auto"] = "none"
@@ -184,7 +198,7 @@ class Op:
         """The parameters without default, which are the first."""
         return tuple(n for n, default in (self._defaults or {}).items() if default is inspect.Parameter.empty)
 
-    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, object]) -> dict[str, Any]:
+    def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
         """The value of every parameter of a call, defaults included. TypeError as `inspect.Signature.bind` has it."""
         known = self._defaults
         if known is not None and len(args) <= len(known) and kwargs.keys() <= known.keys():
@@ -194,6 +208,12 @@ class Op:
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return dict(bound.arguments)
+
+    def expr(self, *args: object, **kwargs: object) -> E.Expr:
+        """The IR of a call that is one value."""
+        found = self.build(*args, **kwargs)
+        assert isinstance(found, E.Expr), self.name
+        return found
 
     def takes(self, count: int) -> bool:
         """Whether its IR node may have so many arguments."""
@@ -266,7 +286,7 @@ class ValueFields(Fields, total=False):
     mask_aware: bool
     scalar_mask: bool
     scalar_ir: Callable[..., E.Expr]
-    alias_of: tuple[str, Mapping[str, Any]]
+    alias_of: tuple[str, Mapping[str, object]]
     expansion: Callable[..., E.Expr]
     r: Literal["none", "param", "auto"]
     split: str
@@ -321,14 +341,14 @@ def special_op(
     options: tuple[str, ...] = (),
     split: str = "none",
     **fields: Unpack[SpecialFields],
-) -> Callable[[Callable[..., Any]], Op]:
+) -> Callable[[Build], Op]:
     """Declare a special operation; `fields` are those of `Op`.
 
     The decorated function makes the IR of a call, its docstring is the text of the page. `operands`: names of the IR
     node's arguments where they are not the parameters without default. `options`: names of its attributes.
     """
 
-    def decorate(build: Callable[..., Any]) -> Op:
+    def decorate(build: Build) -> Op:
         signature = inspect.signature(build)
         named = tuple(p.name for p in signature.parameters.values() if p.default is p.empty)
         return _register(
@@ -407,11 +427,13 @@ def rounded(value: float, dtype: DataType) -> float:
     return struct.unpack("<f", (bits & 0xFFFF0000).to_bytes(4, "little"))[0]
 
 
-def convert(x: Any, dtype: DataType) -> E.Expr:
+def convert(x: object, dtype: DataType) -> E.Expr:
     """An operand as an expression of `dtype`: literals become constants, scalars are cast and broadcast."""
     if is_literal(x):
         check_literal(x, dtype)
         e = imm(x, dtype)
+    elif not isinstance(x, E.Expr):
+        raise type_error(f"{type(x).__name__} is not a value")
     elif x.dtype is dtype:
         return x
     elif x.dtype.is_vector:
@@ -451,13 +473,13 @@ def r_dtype_ok(x: Operand, result: DataType) -> bool:
     return fits(x, result) or (either_sign and fits(x, result.with_uint() if result.is_int else result.with_int()))
 
 
-def build_r(r: Any, result: DataType) -> E.Expr | None:
+def build_r(r: object, result: DataType) -> E.Expr | None:
     """The `r` argument converted to the result type."""
     if r is None:
         return None
     x = operand_of(r)
     if not r_dtype_ok(x, result):
-        what = f"{r!r}" if is_literal(r) else str(r.dtype)
+        what = f"{r!r}" if is_literal(r) else str(x)
         raise type_error(f"r ({what}) cannot be converted to {result}")
     return convert(r, result)
 
@@ -471,7 +493,7 @@ def require_target(what: str, targets: tuple[str, ...]) -> None:
         )
 
 
-def bind(op: Op, args: tuple[Any, ...], kwargs: Mapping[str, object]) -> dict[str, Any]:
+def bind(op: Op, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
     """The value of every parameter of a call, defaults included."""
     try:
         return op.bind(args, kwargs)

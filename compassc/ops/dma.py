@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from compass_core.errors import CompassError
 
 from ..ir import exprs as E
 from ..ir.dtypes import INT32, VOID, DataType
 from .args import int32_arg, kind_of, pointer_arg, product, times
-from .core import Cost, Part, Touch, imm, special_op
+from .core import Cost, Part, Size, Touch, imm, operand_of, special_op
 from .effects import Arg, grid, rows
 from .example import Example
 from .numeric import literal
 from .sync import COPY_IN_BACKGROUND
-from .typing import fits, is_literal, type_error
+from .typing import Operand, fits, is_literal, type_error
 
 GROUP = "DMA"
 IN_MEMORY: Mapping[Part, str] = {
@@ -39,7 +38,7 @@ def _same_dtype(what: str, dst: DataType, src: DataType) -> None:
         raise type_error(f"{what}: void pointers have no element size", "retype them with as_ptr")
 
 
-def check_copy(what: str, dst: Any, src: Any) -> None:
+def check_copy(what: str, dst: tuple[DataType, str], src: tuple[DataType, str]) -> None:
     """Types and memories of a copy; both arguments are (dtype, scope)."""
     _same_dtype(what, dst[0], src[0])
     if "constant" in (dst[1], src[1]):
@@ -159,7 +158,7 @@ def check_upsample(dst: tuple[DataType, str], src: tuple[DataType, str]) -> None
         raise _scope_error(what, dst[1], src[1], "one side must be global, the other lsram or shared")
 
 
-_REPLICATED = ["mul", ["add", ["mul", ["sub", Arg(2), 1], Arg(8)], ["mul", Arg(5), Arg(3)]], Arg(7)]
+_REPLICATED: Size = ["mul", ["add", ["mul", ["sub", Arg(2), 1], Arg(8)], ["mul", Arg(5), Arg(3)]], Arg(7)]
 
 
 @special_op(
@@ -208,13 +207,13 @@ def check_memset(elem: DataType, scope: str) -> None:
         raise type_error("S.dma_memset: a void pointer has no element size", "retype it with as_ptr")
 
 
-def check_fill(value: Any, elem: DataType) -> None:
-    """Refuse a literal out of range, or an expression of another type than the element."""
+def check_fill(value: Operand, elem: DataType) -> None:
+    """Refuse a literal out of range, or a value of another type than the element."""
     if is_literal(value):
         if not (fits(value, elem) or (elem.is_floating and not math.isfinite(value))):
             raise type_error(f"S.dma_memset: {value!r} does not fit {elem}")
-    elif value.dtype is not elem:
-        raise type_error(f"S.dma_memset: the value is {value.dtype}, the memory {elem}", "convert it")
+    elif value is not elem:
+        raise type_error(f"S.dma_memset: the value is {value}, the memory {elem}", "convert it")
 
 
 @special_op(
@@ -227,14 +226,14 @@ def check_fill(value: Any, elem: DataType) -> None:
     example=Example('s = S.alloc(8, "i32", "lsram")\nS.dma_memset(s, 7, 8)\nS.vstore(S.vload(s), out)'),
     exempt=IN_MEMORY,
 )
-def dma_memset(ptr: object, value: Any, num: object) -> E.Expr:
+def dma_memset(ptr: object, value: object, num: object) -> E.Expr:
     """Fill `num` scalar elements with `value` by DMA and wait."""
     to = pointer_arg(ptr, "S.dma_memset: ptr")
     elem = to.pointer_type.elem.element_of
     check_memset(elem, to.pointer_type.scope)
     if not is_literal(value) and not isinstance(value, E.Expr):
         raise type_error(f"S.dma_memset: {kind_of(value)} is not a value")
-    check_fill(value, elem)
+    check_fill(operand_of(value), elem)
     if is_literal(value):
         bits = int(literal(value, elem).view(f"u{elem.bytes}")) if elem.is_floating else int(value)
         fill: E.Expr = imm(bits if elem.bits < 32 or bits < 1 << 31 else bits - (1 << 32), INT32)

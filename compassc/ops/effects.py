@@ -6,13 +6,16 @@ mask), "itemsize" (the attribute), or an operator list over them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 from ..ir import exprs as E
 from . import core
-from .core import Touch
+from .core import Size, Touch
+
+Extent: TypeAlias = "E.Expr | Size | Sequence[Extent]"
+"""The bytes of an access of a call: those of its declaration with the call's expressions in the places of operands."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +25,12 @@ class Arg:
     index: int
 
 
-def rows(width: int, stride: int, size: int) -> list[Any]:
+def rows(width: int, stride: int, size: int) -> list[Size]:
     """Bytes from the first row's start to the last row's end of a strided copy; operands by index, all in bytes."""
     return ["strided", Arg(width), Arg(stride), Arg(size)]
 
 
-def grid(outer: int, stride: int, inner: int) -> list[Any]:
+def grid(outer: int, stride: int, inner: int) -> list[Size]:
     """Bytes of `outer` rows of `inner` elements, `stride` elements apart; operands by index."""
     return ["mul", ["add", ["mul", ["sub", Arg(outer), 1], Arg(stride)], Arg(inner)], "itemsize"]
 
@@ -38,13 +41,13 @@ def touched(call: E.Call) -> tuple[Touch, ...]:
     return () if op is None else op.touches
 
 
-def accesses(call: E.Call, mask_count: Callable[[Any, int], Any]) -> Iterator[tuple[E.Expr, object]]:
+def accesses(call: E.Call, mask_count: Callable[[E.Expr | None, int], Extent]) -> Iterator[tuple[E.Expr, Extent]]:
     """(address, byte count) of each access of a call. `mask_count(mask, lanes)` gives the lanes a mask can reach."""
     for index, _, size in touched(call):
         yield call.args[index], ["?"] if size is None else _resolve(size, call, mask_count)
 
 
-def _resolve(size: object, call: E.Call, mask_count: Callable[[object, int], object]) -> Any:
+def _resolve(size: Size, call: E.Call, mask_count: Callable[[E.Expr | None, int], Extent]) -> Extent:
     if isinstance(size, Arg):
         return call.args[size.index]
     if isinstance(size, list):
@@ -55,6 +58,6 @@ def _resolve(size: object, call: E.Call, mask_count: Callable[[object, int], obj
         vector = call.dtype if call.op == "vload" else call.args[0].dtype
         reach = mask_count(call.mask, vector.lanes)
         stride = call.args[-1]
-        last = ["add", ["mul", ["sub", reach, 1], stride], 1]
+        last: Extent = ["add", ["mul", ["sub", reach, 1], stride], 1]
         return ["mul", ["select", ["gt", reach, 0], last, 0], vector.bytes]
     return size

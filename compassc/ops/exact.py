@@ -8,7 +8,7 @@ held against each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from compass_core.arrays import Array
 
@@ -16,8 +16,14 @@ from ..ir.dtypes import DataType
 from .core import LazyModule, np
 from .numeric import np_dtype
 
-ml_dtypes: Any = LazyModule("ml_dtypes")
-fractions: Any = LazyModule("fractions")
+if TYPE_CHECKING:
+    import fractions
+
+    import ml_dtypes
+else:
+    ml_dtypes, fractions = LazyModule("ml_dtypes"), LazyModule("fractions")
+
+Lanes = TypeVar("Lanes", Array, "Array | None")
 
 # ------------------------------------------------------------------------------------------------------------- numbers
 
@@ -71,7 +77,7 @@ def rounded(x: Array, to: DataType) -> Array:
     return top.view(ml_dtypes.bfloat16)
 
 
-def nearest(exact: Any) -> Any:
+def nearest(exact: fractions.Fraction) -> np.float32:
     """The float32 nearest to a fraction, ties to even."""
     near = np.float32(float(exact))
     if not np.isfinite(near):
@@ -131,7 +137,7 @@ def kept(x: Array, mask: Array | None) -> Array:
     return x if mask is None else np.where(mask, x, np.zeros_like(x))
 
 
-def half_of(x: Any, part: str) -> Any:
+def half_of(x: Lanes, part: str) -> Lanes:
     """The lanes of a half of each row; of None None."""
     if x is None or part == "all":
         return x

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from compass_core.arrays import Array
+
 from ..ir.dtypes import dtype
 
 SIGNED = (5, -3, 12, 0, -8, 7, 100, -1)
@@ -40,7 +42,7 @@ class Example:
         named = {"x": self.x, "y": self.y or self.x, "out": self.out or self.x}
         return {n: t for n, t in named.items() if re.search(rf"\b{n}\b", self.body)}
 
-    def memory(self) -> dict[str, Any]:
+    def memory(self) -> dict[str, Array]:
         """The arrays of a call, the output zeroed."""
         import numpy as np
 

@@ -6,7 +6,6 @@ They are ours: the vendor's language has none of them. In C they are made of ope
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from compass_core.arrays import Array
 
@@ -36,7 +35,7 @@ def iota_type(dtype: object, lanes: object) -> DataType:
     return elem.with_lanes(lanes_arg(lanes, "S.iota"))
 
 
-def iota_steps(vector: DataType, start: object, step: Any) -> list[int | float]:
+def iota_steps(vector: DataType, start: object, step: object) -> list[int | float]:
     """`lane * step`, of a known integer start `start + lane * step`; CompassError where the type does not hold them."""
     if not is_literal(step) or type(step) is bool or (type(step) is float and vector.is_integer):
         needed = "an integer" if vector.is_integer else "a number"
@@ -95,7 +94,7 @@ def _sums(let: Let, x: E.Expr) -> E.Expr:
     lanes = x.data_type.lanes
     zero = convert(0, x.data_type)
     for distance in _distances(lanes):
-        before = get("vsldl").build(zero, x, lanes - distance)
+        before = get("vsldl").expr(zero, x, lanes - distance)
         x = let(E.Binary("add", x, before))
     return x
 
@@ -143,15 +142,15 @@ def _sorted(let: Let, x: E.Expr, descending: bool = False) -> E.Expr:
     every = (1 << kind.lanes) - 1
     for partner, smaller in _network(kind.lanes, descending):
         places = E.VectorLiteral(index, tuple(imm(lane, index) for lane in partner))
-        other = let(get("vtbl").build((x, x), places))
+        other = let(get("vtbl").expr((x, x), places))
         low = sum(1 << lane for lane, keeps in enumerate(smaller) if keeps)
         if kind.is_integer:
-            extremes = (let(get(name).build(x, other)) for name in ("min", "max"))
-            x = let(get("vsel").build(*extremes, E.ConstMask(low, kind.lanes)))
+            extremes = (let(get(name).expr(x, other)) for name in ("min", "max"))
+            x = let(get("vsel").expr(*extremes, E.ConstMask(low, kind.lanes)))
             continue
         below = E.Binary("bitand", E.Binary("lt", other, x), E.ConstMask(low, kind.lanes))
         above = E.Binary("bitand", E.Binary("lt", x, other), E.ConstMask(every & ~low, kind.lanes))
-        x = let(get("vsel").build(other, x, let(E.Binary("bitor", below, above))))
+        x = let(get("vsel").expr(other, x, let(E.Binary("bitor", below, above))))
     return x
 
 

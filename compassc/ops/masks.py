@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TypeGuard
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 
 _GROUP = re.compile(r"(\d*)([TF]+)")
@@ -12,6 +13,11 @@ _GROUP = re.compile(r"(\d*)([TF]+)")
 
 def mask_error(message: str) -> CompassError:
     return CompassError(message, code="mask", help='write a mask as "3T5F", a list of bools, or a comparison')
+
+
+def is_array(value: object) -> TypeGuard[Array]:
+    """Whether a value is an array or a scalar of NumPy, which is not loaded for the question."""
+    return type(value).__module__ == "numpy" and hasattr(value, "dtype") and hasattr(value, "tolist")
 
 
 def expand_mask_string(text: str) -> list[bool]:
@@ -36,7 +42,7 @@ def expand_mask_string(text: str) -> list[bool]:
     return lanes
 
 
-def mask_lanes(value: Any) -> list[bool] | None:
+def mask_lanes(value: object) -> list[bool] | None:
     """The lanes of a constant mask form; None when `value` is not one."""
     if isinstance(value, str):
         return expand_mask_string(value)
@@ -45,7 +51,7 @@ def mask_lanes(value: Any) -> list[bool] | None:
             if type(item) is not bool:
                 raise mask_error(f"a mask list holds bools, got {type(item).__name__}")
         return list(value)
-    if type(value).__module__ == "numpy" and hasattr(value, "dtype") and hasattr(value, "tolist"):
+    if is_array(value):
         if value.dtype != bool or value.ndim != 1:
             raise mask_error(f"a mask array is 1-D of bool, got {value.ndim}-D of {value.dtype}")
         return value.tolist()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Mapping
-from typing import Any
 
 from compass_core import vendor
 from compass_core.errors import CompassError
@@ -83,7 +82,7 @@ def vload(ptr: object, mask: object = None, lanes: object = None, stride: object
     example=Example('S.vstore(S.vload(x), out, mask="3T5F", stride=2)'),
     exempt=IN_MEMORY,
 )
-def vstore(value: Any, ptr: Any, mask: Any = None, stride: Any = 1) -> E.Expr:
+def vstore(value: object, ptr: object, mask: object = None, stride: object = 1) -> E.Expr:
     """Store the active lanes of a vector to contiguous or strided elements.
 
     Lane i goes to element `i * stride` behind `ptr`; inactive elements are not touched. The value has the elements of

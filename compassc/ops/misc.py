@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from compass_core.errors import CompassError
 
@@ -14,7 +13,7 @@ from .args import int32_arg, int_arg, kind_of, lanes_arg, pointer_arg
 from .core import Cost, Part, imm, scalar_cast, special_op
 from .example import Example
 from .masks import mask_error, mask_lanes
-from .typing import check_literal, is_literal, type_error
+from .typing import Number, check_literal, is_literal, type_error
 
 GROUP = "Miscellaneous"
 NOT_COMPUTED: Mapping[Part, str] = {"definition": "it computes nothing that a kernel could store"}
@@ -141,13 +140,16 @@ def check_printf(fmt: object, types: list[object]) -> list[str]:
     return specs
 
 
-def print_dtype(x: Any) -> Any:
-    """The type of a printf argument."""
+def print_dtype(x: object) -> object:
+    """The type of a printf argument: `str` of a text, and the name of the Python type of what has none."""
     if isinstance(x, str) and not isinstance(x, DataType):
         return str
-    if is_literal(x):
-        return FLOAT32 if type(x) is float else INT32 if x <= INT32.range()[1] else UINT32
-    return getattr(x, "dtype", type(x).__name__)
+    return literal_print_dtype(x) if is_literal(x) else getattr(x, "dtype", type(x).__name__)
+
+
+def literal_print_dtype(x: Number) -> DataType:
+    """The type of a number that is printed."""
+    return FLOAT32 if type(x) is float else INT32 if x <= INT32.range()[1] else UINT32
 
 
 @special_op(
@@ -159,15 +161,23 @@ def print_dtype(x: Any) -> Any:
     exempt=NOT_COMPUTED,
     types={"args": "Any"},
 )
-def printf(fmt: Any, *args: Any) -> E.Expr:
+def printf(fmt: str, *args: object) -> E.Expr:
     """Print formatted text; no newline is added. Takes no flags, widths or precisions."""
     types = [print_dtype(x) for x in args]
     check_printf(fmt, types)
-    for x, t in zip(args, types):
-        if is_literal(x):
-            check_literal(x, t)
-    exprs = [imm(x, t) if is_literal(x) else E.StringImm(x) if t is str else x for x, t in zip(args, types)]
-    return E.Call("printf", (E.StringImm(fmt), *exprs), INT32)
+    return E.Call("printf", (E.StringImm(fmt), *map(_printed, args)), INT32)
+
+
+def _printed(x: object) -> E.Expr:
+    """An argument of printf, whose type is checked."""
+    if is_literal(x):
+        t = literal_print_dtype(x)
+        check_literal(x, t)
+        return imm(x, t)
+    if isinstance(x, E.Expr):
+        return x
+    assert isinstance(x, str), "an argument of another type has no specifier"
+    return E.StringImm(x)
 
 
 # ---------------------------------------------------------------------------------------------------- cache and profiling
@@ -225,7 +235,9 @@ def perf_tick_end(cid: object) -> E.Expr:
 # ------------------------------------------------------------------------------------------- assembly, fixed-function unit
 
 
-def _asm_operands(given: Any, what: str) -> tuple[tuple[tuple[str, str], ...], tuple[E.Expr, ...]]:
+def _asm_operands(
+    given: Mapping[str, object] | None, what: str
+) -> tuple[tuple[tuple[str, str], ...], tuple[E.Expr, ...]]:
     """Names with constraints, and expressions, of the operands of inline assembly."""
     names, exprs = [], []
     for name, operand in (given or {}).items():
@@ -253,7 +265,13 @@ def _asm_operands(given: Any, what: str) -> tuple[tuple[tuple[str, str], ...], t
     ),
     returns="Any",
 )
-def asm(template: Any, outputs: Any = None, inputs: Any = None, clobbers: Any = None, qualifiers: Any = None) -> E.Expr:
+def asm(
+    template: str,
+    outputs: Mapping[str, object] | None = None,
+    inputs: Mapping[str, object] | None = None,
+    clobbers: Sequence[str] | None = None,
+    qualifiers: str | None = None,
+) -> E.Expr:
     """Inline assembly of the NPU, in the C text as it is given.
 
     `outputs` and `inputs` map names to pairs of a constraint and a value: a scalar, a register or a mask, for outputs a

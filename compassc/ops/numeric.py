@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
-from compass_core.arrays import Array
+from compass_core.arrays import Array, NumpyDType
 
 from ..ir.dtypes import FLOAT32, DataType
 from .core import np
@@ -14,7 +13,7 @@ _I32_MIN, _I32_MAX, _U32_MAX = -(1 << 31), (1 << 31) - 1, (1 << 32) - 1
 
 
 @cache
-def np_dtype(dtype: DataType) -> Any:
+def np_dtype(dtype: DataType) -> NumpyDType:
     """The NumPy dtype of an element."""
     elem = dtype.element_of
     if elem.is_bool:
@@ -37,7 +36,7 @@ def float_to_int(x: Array, to: DataType, exact_unsigned: bool = False) -> Array:
     return np.trunc(np.minimum(np.maximum(wide, low), high)).astype(np.int64).astype(np_dtype(to))
 
 
-def convert(x: Any, source: DataType, to: DataType, saturate: bool = False, scalar: bool = False) -> Any:
+def convert(x: Array, source: DataType, to: DataType, saturate: bool = False, scalar: bool = False) -> Array:
     """A NumPy value of element type `source` converted to element type `to`."""
     source, to = source.element_of, to.element_of
     if source is to:
@@ -77,7 +76,7 @@ def _float_to_float(x: Array, source: DataType, to: DataType) -> Array:
     return np.where(nan, payload, narrow).astype(np.uint16).view(np_dtype(to))
 
 
-def _sticky_float(x: object) -> Any:
+def _sticky_float(x: Array) -> Array:
     """32-bit integers as float32 rounded to odd, so that a further rounding to 16 bits is a single correct one."""
     exact = np.asarray(x).astype(np.float64)
     near = exact.astype(np.float32)
@@ -86,16 +85,16 @@ def _sticky_float(x: object) -> Any:
     return (toward_zero.view(np.uint32) | inexact.astype(np.uint32)).view(np.float32)
 
 
-def literal(value: float | bool, to: DataType) -> Any:
+def literal(value: float | bool, to: DataType) -> Array:
     """A Python literal as a NumPy scalar of element type `to`, as the compiler writes it into C."""
     elem = to.element_of
-    if elem.is_bool:
-        return np.bool_(value != 0)
     kind = np_dtype(elem).type
+    if elem.is_bool:
+        return kind(value != 0)
     if elem.is_floating:
         return kind(np.float32(value)) if elem.bits != 32 else kind(value)
     if type(value) is float:
-        return convert(np.float32(value), FLOAT32, elem, scalar=True)[()]
+        return convert(np.asarray(np.float32(value)), FLOAT32, elem, scalar=True)[()]
     low, high = elem.range()
     if low <= value <= high:
         return kind(value)
@@ -103,7 +102,7 @@ def literal(value: float | bool, to: DataType) -> Any:
     return kind(bits - (1 << elem.bits) if elem.is_int and bits > high else bits)
 
 
-def part_of(v: Any, part: str) -> Any:
+def part_of(v: Array, part: str) -> Array:
     """The lanes of a part of a vector: `all` of them, a half (`low`, `high`, `even`, `odd`) or a quarter (`ll` to `hh`)."""
     if part == "all":
         return v

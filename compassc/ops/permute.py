@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
@@ -85,7 +84,7 @@ def concat_dtype(types: list[DataType], part: str) -> DataType:
     exempt=LANES_MOVED,
     types={"inps": "Sequence[Value]"},
 )
-def vconcat(inps: object, part: Any = "all") -> E.Expr:
+def vconcat(inps: object, part: str = "all") -> E.Expr:
     """Concatenate vectors, or the low, high, even or odd half of each of them.
 
     `inps` is a tuple or list of at least two vectors of one type that fill whole registers; the result has the lanes of
@@ -310,7 +309,7 @@ def vsldl(x: object, y: object, shift: object) -> E.Expr:
     return E.Call("vsldl", (converted(x, types[0]), converted(y, types[1]), imm(n, INT32)), types[0])
 
 
-def check_table(table: object) -> list[Any]:
+def check_table(table: object) -> list[object]:
     if not isinstance(table, (tuple, list)) or not 2 <= len(table) <= 4:
         raise type_error(
             f"S.vtbl: the table is a tuple of 2 to 4 vectors, got {len(table) if isinstance(table, (tuple, list)) else kind_of(table)}"

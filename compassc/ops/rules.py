@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
+from typing import TypeGuard
 
 from ..ir.dtypes import VECTOR_BITS, DataType, bool_of, dtype, make_dtype
 from .typing import (
@@ -71,7 +72,7 @@ def check_saturate(t: DataType, saturate: bool, of: Kinds = INTS) -> None:
     raise type_error(f"saturate=True needs {', '.join(of)}, got {t}")
 
 
-def is_vector(x: Operand) -> bool:
+def is_vector(x: Operand) -> TypeGuard[DataType]:
     return not is_literal(x) and x.is_vector
 
 

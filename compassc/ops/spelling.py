@@ -8,7 +8,7 @@ argument when the call has one.
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..ir.dtypes import DataType, PointerType
 from ..ir.exprs import Call
@@ -96,25 +96,31 @@ def _facts(call: Call) -> tuple[object, ...]:
 
 
 def _words(
-    name: str, attrs: tuple[tuple[str, Any], ...], all_true: bool, result: Any, types: tuple[Any, ...]
+    name: str,
+    attrs: tuple[tuple[str, object], ...],
+    all_true: bool,
+    result: DataType | PointerType,
+    types: tuple[DataType | PointerType, ...],
 ) -> dict[str, bool]:
     """The words of conditions and whether each holds: options that are set, and facts about mask and types."""
-    first: Any = types[0] if types else None
-    is_data = isinstance(first, DataType)
+    first = types[0] if types and isinstance(types[0], DataType) else None
     return {
         "saturate": False,
         "with_round": False,
         **dict.fromkeys(() if is_builtin(name) else core.get(name).options, False),
         **{option: bool(value) for option, value in attrs},
         "all_true": all_true,
-        "float": is_data and first.is_floating,
-        "int": is_data and first.is_integer and not first.is_bool,
-        "signed": is_data and first.is_int,
-        "unsigned": is_data and first.is_uint,
-        "bits16": is_data and first.bits == 16,
+        "float": first is not None and first.is_floating,
+        "int": first is not None and first.is_integer and not first.is_bool,
+        "signed": first is not None and first.is_int,
+        "unsigned": first is not None and first.is_uint,
+        "bits16": first is not None and first.bits == 16,
         "scalar": not any(t.is_vector for t in types),
-        "masks": is_data and first.is_mask,
-        "mixed": is_data and len(types) > 1 and isinstance(types[1], DataType) and first.is_int != types[1].is_int,
+        "masks": first is not None and first.is_mask,
+        "mixed": first is not None
+        and len(types) > 1
+        and isinstance(types[1], DataType)
+        and first.is_int != types[1].is_int,
         "result_signed": isinstance(result, DataType) and result.is_int,
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from compass_core.errors import CompassError
 
@@ -125,9 +124,9 @@ def alloc_event() -> E.Expr:
     types={"count": "int"},
     returns="Any",
 )
-def alloc_events(count: object) -> Any:
+def alloc_events(count: object) -> E.Expr | tuple[E.Expr, ...]:
     """Reserve `count` events of this TEC: one event, or a tuple to unpack into names."""
-    calls = tuple(alloc_event.build() for _ in range(event_count(count)))
+    calls = tuple(alloc_event.expr() for _ in range(event_count(count)))
     return calls[0] if len(calls) == 1 else calls
 
 

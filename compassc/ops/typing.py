@@ -9,14 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from compass_core import vendor
 from compass_core.errors import CompassError
 
 from ..ir.dtypes import BOOL, FLOAT32, INT32, DataType
 
-Operand = Any
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+Number = int | float | bool
+"""A literal of a kernel, or a number that is known while it is compiled."""
+Operand = DataType | Number
 NO_FLOAT = "convert it with S.i32(...), or S.reinterpret for its bits"
 
 
@@ -40,7 +45,7 @@ def type_error(message: str, help: str = "", code: str = "type") -> CompassError
     return CompassError(message, code=code, help=help)
 
 
-def is_literal(x: object) -> bool:
+def is_literal(x: object) -> TypeIs[Number]:
     return type(x) in (int, float, bool)
 
 
@@ -96,7 +101,7 @@ def check_conversion(x: object, dtype: DataType) -> None:
         check_literal(x, dtype)
 
 
-def bits_of(x: object, dtype: DataType) -> Any:
+def bits_of(x: object, dtype: DataType) -> object:
     """A literal of a bitwise operator: the signed number where it is written as the bits of a signed type."""
     if type(x) is int and dtype.is_int and dtype.range()[1] < x < 1 << dtype.bits:
         return x - (1 << dtype.bits)
@@ -185,8 +190,9 @@ def match_scalars(a: Operand, b: Operand) -> DataType:
     """The common type of two scalars of an all-scalar form."""
     if is_literal(a) and is_literal(b):
         return promote(literal_dtype(a), literal_dtype(b))
-    if is_literal(b) and not is_literal(a):
+    if is_literal(b):
         a, b = b, a
+    assert not is_literal(b)
     if is_literal(a):
         if type(a) in (int, bool) and b.is_integer:
             return b.element_of if fits(a, b) else promote(INT32, b)
@@ -215,7 +221,7 @@ def match_operator(a: Operand, b: Operand, adapt: bool = True) -> DataType:
     return promote(*elems).with_lanes(max(lanes_a, lanes_b))
 
 
-def check_operator(symbol: str, t: DataType, divisor: Operand) -> None:
+def check_operator(symbol: str, t: DataType, divisor: Operand | None) -> None:
     """Refuse operators and comparisons that the hardware has no instruction for, and division by a literal zero.
 
     `t`: the type that both operands convert to.

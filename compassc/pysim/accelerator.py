@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from compassc.ops.misc import DESCRIPTORS
 
 from ..language.dispatch import LOCAL
 from .checks import Races, StorageMonitor, Unfinished
-from .descriptors import PyDescPointer
+from .descriptors import Chain, PyDescPointer
 from .memory import Storage, pointer_of
 from .where import current_span
 
@@ -39,7 +38,7 @@ def prepare(name: str, pointers: Sequence[object]) -> Callable[[], None]:
     return work
 
 
-def _chain(name: str, part: str, pointer: object) -> Any:
+def _chain(name: str, part: str, pointer: object) -> Chain:
     if isinstance(pointer, PyDescPointer):
         return pointer.get_current_desc_chain()
     pointer_of(pointer, f"S.{name}: {part}")
@@ -50,7 +49,7 @@ def _chain(name: str, part: str, pointer: object) -> Any:
     )
 
 
-def words_of(chain: Any, memory: aiff.DeviceMemory) -> Array:
+def words_of(chain: Chain, memory: aiff.DeviceMemory) -> Array:
     """The words of a chain, uint32, with device addresses in the places of arrays, which `memory` gets."""
     outputs = {id(array) for array in chain.outputs}
     words = np.zeros(chain.count_of_u32, np.uint32)
@@ -60,7 +59,7 @@ def words_of(chain: Any, memory: aiff.DeviceMemory) -> Array:
     return words
 
 
-def _address(word: Array, memory: Any, outputs: set[int]) -> int:
+def _address(word: Array, memory: aiff.DeviceMemory, outputs: set[int]) -> int:
     """The device address of an array, or of a part of one."""
     owner = base_of(word)
     if id(owner) in outputs and not owner.flags.writeable:
@@ -92,7 +91,7 @@ class Rows:
                     yield Rows(low, high - low, high - low, 1, self.writes)
 
 
-def _rows(area: Any, memory: Any) -> Iterator[Rows]:
+def _rows(area: aiff.Area, memory: aiff.DeviceMemory) -> Iterator[Rows]:
     """The rows of an area of device memory, which lies in one of the arrays."""
     at, array = next((at, a) for at, a in memory.arrays() if at <= area.first < at + a.nbytes)
     first = array.__array_interface__["data"][0] + area.first - at
@@ -103,7 +102,7 @@ def _rows(area: Any, memory: Any) -> Iterator[Rows]:
 class Watched:
     """A start as the checks of a run see it: from now on until `end` nobody may touch what it does."""
 
-    def __init__(self, what: str, memory: Any, rows: Sequence[Rows]) -> None:
+    def __init__(self, what: str, memory: aiff.DeviceMemory, rows: Sequence[Rows]) -> None:
         self._what, self._span = what, current_span()
         session = LOCAL.tec.session
         self._arrays = [
@@ -117,7 +116,7 @@ class Watched:
                 self._parts.append((monitor, parts))
         self._unfinished: list[tuple[Races, Unfinished]] = []
         for monitor, parts in self._parts:
-            touched = _touched(parts, monitor.storage.data.size) if monitor.races else None
+            touched = _touched(parts, monitor.storage.data.size if monitor.races else 0)
             for races in monitor.races:
                 self._unfinished.append((races, Unfinished(touched, self._span)))
                 races.unfinished.append(self._unfinished[-1][1])

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Any
 
-from compass_core.arrays import base_of
+from compass_core.arrays import Array, base_of
 from compass_core.errors import CompassError
 from compassc.ir.dtypes import DataType
 
@@ -22,7 +21,7 @@ _GAP = 0x10000
 class _Place:
     """An array of the host: where it lies there and in the run's address space. Holding it keeps its memory."""
 
-    owner: Any
+    owner: Array
     host: int
     size: int
     device: int

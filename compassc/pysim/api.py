@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterable
-from typing import Any
 
 from compass_core.errors import CompassError
 
@@ -60,7 +59,7 @@ def _py_pipelined(start: object, stop: object = None, step: object = None, *, st
 
 
 @register_ir_api
-def _py_meta_var(value: object) -> Any:
+def _py_meta_var(value: object) -> object:
     return value
 
 

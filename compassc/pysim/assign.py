@@ -17,7 +17,6 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from compass_core.errors import CompassError
 from compass_core.reading import pyast
@@ -28,12 +27,12 @@ from ..language import api
 from ..language.functions import Macro
 from ..language.source import SET_TRACE, definition
 from .bools import OPERATORS, PREFIXES, Bools, calculate
-from .code import KERNEL_CODE, MACRO_CODE
+from .code import KERNEL_CODE, MACRO_CODE, GeneratedCode
 from .contents import assigned, bound, chosen, copied, fresh, is_none, known, loop, named, shown, sides
 from .debug import stop
 from .impl import pysim_impl
 from .moved import SHORT, moved
-from .paste import Pasted, addressed, pasted
+from .paste import addressed, pasted
 
 _MARK = "\0compassc constant "
 _POINTERS = frozenset(("ptr", "dst", "src"))
@@ -41,18 +40,6 @@ _POINTERS = frozenset(("ptr", "dst", "src"))
 _ALLOCATIONS = frozenset(("alloc", "alloc_buffer", "alloc_const"))
 _FACTORY = "__factory"
 _KERNEL = "__kernel"
-
-
-class GeneratedCode:
-    """Data of generated code: the constants behind markers, and the macros behind function names."""
-
-    def __init__(self) -> None:
-        self.constants: dict[str, Any] = {}
-        self.pasted: dict[str, Pasted] = {}
-        self.addressed: set[str] = set()  # variables whose address is taken
-        self.bools: set[str] = set()  # variables that may hold a bool
-        self.numbers = itertools.count()  # of hidden variables
-        self.known_names: set[str] = set()  # of these, such that keep what S.meta_var gave
 
 
 class Rewrite(ast.NodeTransformer):
@@ -73,7 +60,7 @@ class Rewrite(ast.NodeTransformer):
         self.iterables = 0  # of comprehensions, around the present place
         self.computed: set[ast.expr] = set()  # calls of operations that give a value of their own
 
-    def inner(self, seen: dict[str, Any], variables: set[str], macro: Macro | None) -> Rewrite:
+    def inner(self, seen: dict[str, object], variables: set[str], macro: Macro | None) -> Rewrite:
         """The rewriting of a macro's body in this code."""
         return Rewrite(seen, variables, self.made, macro)
 
@@ -91,7 +78,7 @@ class Rewrite(ast.NodeTransformer):
         self.made.constants[mark] = value
         return ast.copy_location(ast.Constant(mark), at)
 
-    def known(self, node: ast.expr) -> Any:
+    def known(self, node: ast.expr) -> object:
         """The object that a name, or a name of a module, is sure to mean; else None."""
         if isinstance(node, ast.Constant) and type(node.value) is str:
             return self.made.constants.get(node.value)
@@ -268,7 +255,7 @@ class Rewrite(ast.NodeTransformer):
         get = ast.Attribute(self.call(locals, [], target), "get", ast.Load())
         return ast.fix_missing_locations(ast.copy_location(ast.Call(get, [ast.Constant(name)], []), target))
 
-    def call(self, function: Callable[..., Any], args: list[ast.expr], at: ast.expr) -> ast.expr:
+    def call(self, function: Callable[..., object], args: list[ast.expr], at: ast.expr) -> ast.expr:
         return ast.copy_location(ast.Call(self.constant(function, at), args, []), at)
 
     def wrapped(self, e: ast.expr, name: str) -> ast.expr:
@@ -392,11 +379,11 @@ def _nested(node: ast.For, head: ast.Call) -> ast.For:
     return body[0]  # type: ignore[return-value]
 
 
-_DONE: weakref.WeakKeyDictionary[Callable[..., Any], Callable[..., Any]] = weakref.WeakKeyDictionary()
+_DONE: weakref.WeakKeyDictionary[types.FunctionType, types.FunctionType] = weakref.WeakKeyDictionary()
 _LOCK = threading.Lock()
 
 
-def with_kernel_assignments(func: Callable[..., object]) -> Callable[..., Any]:
+def with_kernel_assignments(func: types.FunctionType) -> types.FunctionType:
     """A kernel function whose assignments behave as compiled. The function itself when its source is not available."""
     found = _DONE.get(func)
     if found is None:
@@ -417,7 +404,7 @@ def _with_nested(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _with_nested(c)
 
 
-def _visible(func: Any) -> dict[str, Any]:
+def _visible(func: types.FunctionType) -> dict[str, object]:
     """The outer names visible to a function, except those that it assigns."""
     code = func.__code__
     seen = dict(func.__globals__)
@@ -455,13 +442,13 @@ def _named(code: types.CodeType, name: str, qualname: str = "") -> types.CodeTyp
     return code.replace(**names)  # type: ignore[arg-type]
 
 
-def _is_bool(func: object, name: str) -> bool:
+def _is_bool(func: types.FunctionType, name: str) -> bool:
     """Whether a parameter is annotated as a bool or mask."""
     kind = getattr(func.__annotations__.get(name), "dtype", None)
     return isinstance(kind, DataType) and kind.is_bool
 
 
-def _rebuilt(func: Any, node: ast.FunctionDef) -> Callable[..., Any]:
+def _rebuilt(func: types.FunctionType, node: ast.FunctionDef) -> types.FunctionType:
     """The function compiled from its rewritten definition, with the globals, closure and defaults it had."""
     made = GeneratedCode()
     made.addressed |= addressed(node.body)
@@ -476,7 +463,8 @@ def _rebuilt(func: Any, node: ast.FunctionDef) -> Callable[..., Any]:
     node.name = _KERNEL
     free = func.__code__.co_freevars
     source = pyast.parse(f"def {_FACTORY}({', '.join(free)}):\n pass\n return {_KERNEL}")
-    factory: Any = source.body[0]
+    factory = source.body[0]
+    assert isinstance(factory, ast.FunctionDef)
     factory.body[0] = node
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # a marker looks like the call of a string

@@ -10,17 +10,16 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterable
-from typing import Any
-
-import numpy as np
 
 from compass_core.reading import pyast
 from compassc.ir.dtypes import BOOL, DataType
+from compassc.ops.numeric import np_dtype
 
 from ..language.functions import Macro, PyPrimFunc
+from ..language.python_operators import PREFIX
 from .values import PyVar
 
-OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+OPERATORS: dict[type[ast.operator], Callable[[object, object], object]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -40,15 +39,18 @@ _NEVER = frozenset("addr_of as_ptr alloc alloc_buffer alloc_const match_buffer m
 """Calls that give pointers, buffers, and values that are no run-time values."""
 
 
+_INVERT, _NEGATE = PREFIX["~"], PREFIX["-"]
+
+
 def _typed(x: bool) -> PyVar:
-    return PyVar(np.bool_(x), BOOL)
+    return PyVar(np_dtype(BOOL).type(x), BOOL)
 
 
-def calculate(op: type[ast.operator]) -> Callable[[Any, Any], Any]:
+def calculate(op: type[ast.operator]) -> Callable[[object, object], object]:
     """The function for `a op b` of which an operand may be a bool."""
     function = OPERATORS[op]
 
-    def run(a: Any, b: Any) -> Any:
+    def run(a: object, b: object) -> object:
         if type(a) is bool and type(b) in (bool, int, float):
             return function(_typed(a), b)
         if type(b) is bool and type(a) in (int, float):
@@ -58,17 +60,17 @@ def calculate(op: type[ast.operator]) -> Callable[[Any, Any], Any]:
     return run
 
 
-def invert(a: Any) -> Any:
+def invert(a: object) -> object:
     """`~a`: of a bool never 0, as C inverts an int."""
-    return True if type(a) is bool else ~a
+    return True if type(a) is bool else _INVERT(a)
 
 
-def negate(a: Any) -> Any:
+def negate(a: object) -> object:
     """`-a`, of a bool an int32."""
-    return calculate(ast.Mult)(a, -1) if type(a) is bool else -a
+    return calculate(ast.Mult)(a, -1) if type(a) is bool else _NEGATE(a)
 
 
-PREFIXES: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.Invert: invert, ast.USub: negate}
+PREFIXES: dict[type[ast.unaryop], Callable[[object], object]] = {ast.Invert: invert, ast.USub: negate}
 
 
 class Bools:

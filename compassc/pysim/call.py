@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import logging
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,11 @@ from compass_core.errors import ArgumentError, CompassError
 from compass_core.reading.arrays import other_elements
 from compass_core.vendor import wrong_argument_count
 from compassc import ops as operations
-from compassc.ir.dtypes import PointerType
+from compassc.ir.dtypes import DataType, PointerType
 from compassc.ops.numeric import np_dtype
 
 from ..language.dispatch import check_sides
+from ..language.functions import Param
 from . import api  # noqa: F401  (registers the Python sides)
 from .assign import with_kernel_assignments
 from .checks import Races
@@ -32,21 +33,18 @@ from .recursion import refuse_recursion
 from .session import PyEvent, Session, Tec
 from .values import PINNED, PyVar, pyvar
 
-Param = Iterable[Any]
-"""Name, DataType or PointerType, default value (`inspect.Parameter.empty`: required) of a parameter."""
-
 
 @functools.cache
-def _target(name: str) -> Any:
+def _target(name: str) -> targets.Target:
     operations.load()
     check_sides()
     return targets.load(name)
 
 
 def run_entry(
-    py_func: Callable[..., Any],
+    py_func: FunctionType,
     params: Sequence[Param],
-    args: Sequence[Any],
+    args: Sequence[object],
     target: str | None = None,
     output_dir: Path | None = None,
 ) -> None:
@@ -55,14 +53,14 @@ def run_entry(
     `output_dir`: the folder of the kernel's last build.
     """
     if len(args) != len(params):
-        raise wrong_argument_count(py_func.__name__, [name for name, _, _ in params], len(args))
+        raise wrong_argument_count(py_func.__name__, [p.name for p in params], len(args))
     refuse_recursion(py_func)
     found = _target(target or switches.TARGET.get())
     values = [
-        entry_argument(py_func.__name__, position, name, kind, arg)
-        for position, ((name, kind, _), arg) in enumerate(zip(params, _apart(args)), 1)
+        entry_argument(py_func.__name__, position, param.name, param.type, arg)
+        for position, (param, arg) in enumerate(zip(params, _apart(args)), 1)
     ]
-    whole = [_Copy(arg, value) for arg, value in zip(args, values) if _is_copied(arg, value)]
+    whole = [copy for arg, value in zip(args, values) if (copy := _copied(arg, value)) is not None]
     run = with_kernel_assignments(py_func)
 
     def body(_tec: Tec) -> None:
@@ -81,7 +79,7 @@ def run_entry(
         copy.back()
 
 
-def _apart(args: Sequence[object]) -> list[Any]:
+def _apart(args: Sequence[object]) -> list[object]:
     """The arguments, with a copy of each array that shares memory with another one: on the device they have buffers of
     their own."""
     arrays = [a for a in args if isinstance(a, np.ndarray)]
@@ -96,10 +94,13 @@ def _apart(args: Sequence[object]) -> list[Any]:
     return found
 
 
-def _is_copied(arg: object, value: object) -> bool:
+def _copied(arg: object, value: object) -> _Copy | None:
+    """What has to be copied back to an argument; None where kernels see the array itself."""
     if not isinstance(arg, np.ndarray) or not isinstance(value, PyPointer) or value.storage is None:
-        return False
-    return not arg.flags.c_contiguous or not np.may_share_memory(arg, value.storage.data)
+        return None
+    if arg.flags.c_contiguous and np.may_share_memory(arg, value.storage.data):
+        return None
+    return _Copy(arg, value)
 
 
 class _Copy:
@@ -115,7 +116,7 @@ class _Copy:
             self._array[...] = self._data.view(self._array.dtype).reshape(self._array.shape)
 
 
-def entry_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> Any:
+def entry_argument(func: str, position: int, name: str, kind: DataType | PointerType, arg: object) -> object:
     """One argument of an entry call as a kernel value."""
     if not isinstance(kind, PointerType):
         if kind.is_vector:
@@ -153,7 +154,7 @@ def entry_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> 
     return PyPointer(Storage(data.view(np.uint8), f"parameter {name}"), 0, kind.elem, kind.scope)
 
 
-def _check_range(func: str, position: int, name: str, kind: Any, arg: Any) -> None:
+def _check_range(func: str, position: int, name: str, kind: DataType, arg: Any) -> None:
     """Refuses a number that the parameter's type cannot hold, as a run of the compiled kernel does."""
     if kind.is_bool:
         return
@@ -168,38 +169,44 @@ def _check_range(func: str, position: int, name: str, kind: Any, arg: Any) -> No
         )
 
 
-def call_sub(py_func: Callable[..., Any], params: Sequence[Param], ret_type: object, args: Any, kwargs: Any) -> Any:
+def call_sub(
+    py_func: FunctionType,
+    params: Sequence[Param],
+    ret_type: DataType | PointerType | None,
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+) -> object:
     """Call a sub-function from a running kernel. Values are passed and returned by value, converted to the annotated
     types; pointers take the parameter's pointee type."""
     func = py_func.__name__
     if len(args) == len(params) and not kwargs:
         pairs = enumerate(zip(params, args), 1)
-        values = [sub_argument(func, i, name, kind, arg) for i, ((name, kind, _), arg) in pairs]
+        values = [sub_argument(func, i, param.name, param.type, arg) for i, (param, arg) in pairs]
         return returned(func, with_kernel_assignments(py_func)(*values), ret_type)
-    bound: dict[str, Any] = {}
-    names = f"its parameters are {', '.join(name for name, _, _ in params)}"
+    bound: dict[str, object] = {}
+    names = f"its parameters are {', '.join(p.name for p in params)}"
     if len(args) > len(params):
         raise CompassError(
             f"{func} takes at most {len(params)} arguments, got {len(args)}", code="arguments", help=names
         )
-    for (param, _, _), arg in zip(params, args):
-        bound[param] = arg
-    known = {name for name, _, _ in params}
+    for param, arg in zip(params, args):
+        bound[param.name] = arg
+    known = {p.name for p in params}
     for key, arg in kwargs.items():
         if key not in known or key in bound:
             what = "is given twice" if key in bound else "is not a parameter"
             raise CompassError(f"{func}: {key} {what}", code="arguments", help=names)
         bound[key] = arg
     values = []
-    for position, (param, kind, default) in enumerate(params, 1):
-        arg = bound.get(param, default)
-        if param not in bound and default is inspect.Parameter.empty:
-            raise CompassError(f"{func}: the argument {param} is missing", code="arguments", help=names)
-        values.append(sub_argument(func, position, param, kind, arg))
+    for position, param in enumerate(params, 1):
+        if param.name not in bound and param.required:
+            raise CompassError(f"{func}: the argument {param.name} is missing", code="arguments", help=names)
+        arg = bound.get(param.name, param.default)
+        values.append(sub_argument(func, position, param.name, param.type, arg))
     return returned(func, with_kernel_assignments(py_func)(*values), ret_type)
 
 
-def sub_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> Any:
+def sub_argument(func: str, position: int, name: str, kind: DataType | PointerType, arg: object) -> object:
     """One argument of a sub-function call, passed by value."""
     if type(arg) is PyVar and arg.dtype is kind and not PINNED:
         return PyVar(arg.value, kind)
@@ -233,7 +240,7 @@ def sub_argument(func: str, position: int, name: str, kind: Any, arg: Any) -> An
     return pyvar(arg, kind)
 
 
-def returned(func: str, value: Any, kind: Any) -> Any:
+def returned(func: str, value: object, kind: DataType | PointerType | None) -> object:
     """A sub-function's result, converted to its annotation."""
     if type(value) is PyVar and value.dtype is kind and not PINNED:
         return value

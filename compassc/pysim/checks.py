@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from compassc.ir.dtypes import DataType
 
 from ..language.dispatch import LOCAL
 from .where import current_span
+
+if TYPE_CHECKING:
+    from .direct import Function
 
 _CHOSEN: ContextVar[frozenset[str] | None] = ContextVar("checks", default=None)
 
@@ -59,6 +62,14 @@ def chosen() -> frozenset[str]:
 # ------------------------------------------------------------------------------------------------------------ memory
 
 
+class Memory(Protocol):
+    """What is watched (`memory.Storage`): its bytes, its name for messages, and who watches it."""
+
+    data: Array
+    name: str
+    watch: StorageMonitor | None
+
+
 class StorageMonitor:
     """Sees every access of one storage. Bytes count from its beginning.
 
@@ -67,7 +78,7 @@ class StorageMonitor:
 
     __slots__ = ("__weakref__", "_next", "_orders", "fatal", "races", "storage", "strict", "written")
 
-    def __init__(self, storage: Any, checks: frozenset[str], *, fresh: bool, races: Sequence[Races]) -> None:
+    def __init__(self, storage: Memory, checks: frozenset[str], *, fresh: bool, races: Sequence[Races]) -> None:
         self.storage = storage
         self.written = bytearray(storage.data.size) if fresh else None
         self.strict = "partial" in checks
@@ -88,7 +99,7 @@ class StorageMonitor:
         count: int,
         step: int,
         writes: bool,
-        active: Any,
+        active: Array | None,
         atomic: bool = False,
         span: Span | None = None,
     ) -> None:
@@ -160,7 +171,7 @@ class Doubt:
 
     memory: Races
     start: int
-    old: Any
+    old: Array
     here: races.Access
     there: races.Access
 
@@ -180,7 +191,7 @@ class Races:
     With `between` groups these take the place of TECs, and no barrier is theirs.
     """
 
-    def __init__(self, name: Callable[[], str], data: Any, between: Literal["TEC", "group"] = "TEC") -> None:
+    def __init__(self, name: Callable[[], str], data: Array, between: Literal["TEC", "group"] = "TEC") -> None:
         self.data, self._between = data, between
         self._name = name
         self._writer = np.zeros(
@@ -247,7 +258,7 @@ class Unfinished:
     """What the AIFF was started to do with a memory, and may not have done yet. `touched`: bits of each byte, 1 where it is
     read, 2 where it is written; `span`: where it was started."""
 
-    touched: Any
+    touched: Array
     span: Span | None
 
     def refuse(self, name: str, start: int, stop: int, writes: bool, span: Span | None) -> None:
@@ -265,7 +276,13 @@ class Unfinished:
             )
 
 
-def settle(tec: Any) -> None:
+class Doubting(Protocol):
+    """A TEC, as far as its writes may be races."""
+
+    doubts: list[Doubt]
+
+
+def settle(tec: Doubting) -> None:
     """What became of a TEC's writes that may race: CompassError for the first one that does."""
     doubts, tec.doubts = tec.doubts, []
     for doubt in doubts:
@@ -274,7 +291,7 @@ def settle(tec: Any) -> None:
 
 # ----------------------------------------------------------------------------------------------------- arithmetic
 
-_EXACT: dict[str, tuple[str, Any]] = {
+_EXACT: dict[str, tuple[str, Function]] = {
     "vadd": ("+", np.add),
     "add": ("+", np.add),
     "vsub": ("-", np.subtract),
@@ -282,7 +299,7 @@ _EXACT: dict[str, tuple[str, Any]] = {
     "vmul": ("*", np.multiply),
     "mul": ("*", np.multiply),
 }
-PLANS: list[dict[Any, Any]] = []
+PLANS: list[MutableMapping[object, Any]] = []
 """Every table of plans: they depend on which checks of arithmetic there are."""
 DIVIDING = operators.DIVISIONS | {"vdiv", "vmod", "ceildiv"}
 """The operators and operations that divide integers."""
@@ -304,9 +321,7 @@ def wanted(check: str) -> bool:
     return LOCAL.tec is not None and check in LOCAL.tec.session.checks
 
 
-def arithmetic_checked(
-    name: str, function: Callable[[object, object], object], elem: DataType
-) -> Callable[[Any, Any], Any]:
+def arithmetic_checked(name: str, function: Function, elem: DataType) -> Function:
     """The function of an operation, which refuses integers that this run looks for."""
     if not elem.is_integer:
         return function
@@ -316,7 +331,7 @@ def arithmetic_checked(
         return function
     sign, exact = _EXACT[name]
 
-    def run(x: Any, y: Any) -> Any:
+    def run(x: Array, y: Array) -> Array:
         out = function(x, y)
         wide_x, wide_y = np.asarray(x).astype(object), np.asarray(y).astype(object)
         wide = np.asarray(exact(wide_x, wide_y))
@@ -335,8 +350,8 @@ def arithmetic_checked(
     return run
 
 
-def _division_checked(function: Callable[[object, object], object]) -> Callable[[Any, Any], Any]:
-    def run(x: Any, y: Any) -> Any:
+def _division_checked(function: Function) -> Function:
+    def run(x: Array, y: Array) -> Array:
         bad = np.asarray(y) == 0
         if bad.ndim or np.ndim(x):
             bad = bad & (np.asarray(x) != 0)

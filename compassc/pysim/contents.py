@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TextIO
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.ir.dtypes import FLOAT32, INT32, DataType
 from compassc.ops.core import get
@@ -19,49 +20,51 @@ from .impl import pysim_impl
 from .memory import PyBuffer, PyPointer, Storage
 from .values import PINNED, PyVar, of_numpy, python_number
 
+_INT32: Callable[[int], Array] = np_dtype(INT32).type
+_FLOAT32: Callable[[float], Array] = np_dtype(FLOAT32).type
 
-def bound(value: Any) -> Any:
+
+def bound(value: object) -> object:
     """The content of a variable after `x = value`."""
-    kind = type(value)
-    if kind is PyVar:
+    if type(value) is PyVar:
         is_pinned = PINNED and hasattr(value, "pinned")
         if value.dtype.is_scalar:
             return PyVar(value.value[()], value.dtype) if is_pinned else value
         return PyVar(value.value.copy() if is_pinned else value.value, value.dtype)
-    if kind is int:
+    if type(value) is int:
         if not fits(value, INT32):
             raise CompassError(f"{value} does not fit int32", code="literal", help=f"give it a type: S.u32({value})")
-        return PyVar(np.int32(value), INT32)
-    if kind is float:
-        return PyVar(np.float32(value), FLOAT32)
-    if kind in (tuple, list):  # each item is what it is now
-        return kind([bound(x) if type(x) in (PyVar, tuple, list) else x for x in value])
+        return PyVar(_INT32(value), INT32)
+    if type(value) is float:
+        return PyVar(_FLOAT32(value), FLOAT32)
+    if type(value) is tuple or type(value) is list:  # each item is what it is now
+        return type(value)([bound(x) if type(x) in (PyVar, tuple, list) else x for x in value])
     if isinstance(value, np.generic):
         return bound(python_number(value)) if python_number(value) is not value else value
-    if kind is np.ndarray:
+    if type(value) is np.ndarray:
         raw = np.ascontiguousarray(value)
         data = raw.reshape(-1).view(np.uint8).copy()
         return PyBuffer(Storage(data, "a constant table"), 0, of_numpy(raw.reshape(-1)[0]).dtype, "constant", raw.shape)
     return value
 
 
-def fresh(value: object) -> Any:
+def fresh(value: object) -> object:
     """As `bound`, for a right side that computed a new value, which no other variable holds."""
     return value if type(value) is PyVar else bound(value)
 
 
-def copied(value: Any) -> Any:
+def copied(value: object) -> object:
     """As `bound`, where the address of a variable is taken: two names must not be one variable, nor share its memory,
     which an operation may give as its result (`S.min`)."""
     found = bound(value)
-    if type(found) in (tuple, list):
+    if type(found) is tuple or type(found) is list:
         return type(found)(map(copied, found))
     if type(found) is not PyVar:
         return found
     return PyVar(found.value[()] if found.dtype.is_scalar else found.value.copy(), found.dtype)
 
 
-def assigned(old: Any, new: object) -> Any:
+def assigned(old: object, new: object) -> object:
     """The content of a variable whose address is taken, after `x = new`: its pointers see the new value."""
     if type(old) is PyVar and hasattr(old, "pinned") and type(new) is PyVar and new.dtype is old.dtype:
         old.value[...] = new.value
@@ -69,14 +72,16 @@ def assigned(old: Any, new: object) -> Any:
     return new
 
 
-def named(storage: object, name: str) -> Any:
+def named(storage: object, name: str) -> object:
     """The content of `name` after `name = S.alloc...(...)`: errors call the memory by that name."""
     if isinstance(storage, PyPointer) and storage.storage is not None:
         storage.storage.name = f"{storage.scope} array {name}"
     return storage
 
 
-def shown(*values: Any, sep: str | None = " ", end: str | None = "\n", file: Any = None, flush: bool = False) -> None:
+def shown(
+    *values: object, sep: str | None = " ", end: str | None = "\n", file: TextIO | None = None, flush: bool = False
+) -> None:
     """Python's `print`, in one piece: TECs print at the same time."""
     text = (" " if sep is None else sep).join(map(str, values))
     print(text + ("\n" if end is None else end), end="", file=file, flush=flush)
@@ -102,7 +107,7 @@ def loop_dtype(bounds: Sequence[object]) -> DataType:
     return start if stop is None or stop.bits <= start.bits else start.with_bits(stop.bits)
 
 
-def counted(iterable: Any, bounds: Sequence[object]) -> Iterator[object]:
+def counted(iterable: Iterable[object], bounds: Sequence[object]) -> Iterator[object]:
     """The items of a loop, Python ints as typed variables. `bounds` are the arguments of the loop constructor."""
     dtype = loop_dtype(bounds) if bounds else INT32
     each = [_bound_type(b) or INT32 for b in bounds]
@@ -123,7 +128,7 @@ _MAX_ARRAY = 1 << 14
 _COUNTING = frozenset((range, api.grid, api.vectorized, api.unroll, api.tec_range, api.pipelined))
 
 
-def loop(call: Callable[..., Any], *bounds: object, **options: object) -> Iterable[Any]:
+def loop(call: Callable[..., Iterable[object]], *bounds: object, **options: object) -> Iterable[object]:
     """`call(*bounds, **options)` in the head of a loop: typed numbers of `range` and the loops of `S`; other sequences are
     constant."""
     iterable = call(*bounds, **options)
@@ -138,7 +143,7 @@ def loop(call: Callable[..., Any], *bounds: object, **options: object) -> Iterab
     return counted(iterable, bounds)
 
 
-def known(value: object) -> Any:
+def known(value: object) -> object:
     """A number that is known while a kernel is compiled: a shape or the number of lanes may be made of it."""
     if type(value) is not PyVar:
         return value
@@ -163,7 +168,7 @@ def sides(condition: object) -> Sides | int:
     return 1 if condition else 2
 
 
-def chosen(which: Sides | int, a: object, b: object) -> Any:
+def chosen(which: Sides | int, a: object, b: object) -> object:
     """The value of a conditional expression."""
     if which == 1:
         return a

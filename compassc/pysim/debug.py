@@ -6,10 +6,9 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 
-def stop(*_args: Any, **_kwargs: Any) -> None:
+def stop(*_args: object, **_kwargs: object) -> None:
     """Debug the caller from here on."""
     from .debugger import TecPdb  # most runs need none
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import pdb  # noqa: T100  this is the debugger
 from types import FrameType, TracebackType
-from typing import Any, cast
+from typing import cast
 
 from ..language.dispatch import LOCAL
 from .code import MACRO_CODE
@@ -20,11 +20,11 @@ class TecPdb(pdb.Pdb):
     """The debugger of a TEC. While one debugger talks with the user or steps, those of other TECs wait; a step that comes to
     a barrier gives them their turn."""
 
-    def interaction(self, *args: Any, **kwargs: Any) -> Any:
+    def interaction(self, frame: FrameType | None, traceback: TracebackType | None) -> None:
         take_turn()
         try:
             self.prompt = f"(TEC{LOCAL.tec.id}) " if LOCAL.tec is not None else "(pdb) "
-            return super().interaction(*args, **kwargs)
+            super().interaction(frame, traceback)
         finally:
             if self.quitting or self.stoplineno == _NEVER or LOCAL.tec is None:
                 give_turn()
@@ -35,10 +35,9 @@ class TecPdb(pdb.Pdb):
         shown = [place for place in stack if place is stack[current] or is_user_code(place[0].f_code)]
         return shown, shown.index(stack[current])
 
-    def setup(self, f: FrameType | None, tb: TracebackType | None) -> Any:
-        found = super().setup(f, tb)
+    def setup(self, f: FrameType | None, tb: TracebackType | None) -> None:
+        super().setup(f, tb)
         self._name_arguments()
-        return found
 
     def _select_frame(self, number: int) -> None:
         super()._select_frame(number)
@@ -46,7 +45,7 @@ class TecPdb(pdb.Pdb):
 
     def _name_arguments(self) -> None:
         """In a macro, parameters can be asked for though its body has their arguments instead."""
-        frame, names = self.curframe, cast("dict[str, Any]", self.curframe_locals)
+        frame, names = self.curframe, cast("dict[str, object]", self.curframe_locals)
         if frame is None:
             return
         code = frame.f_code

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.ir.dtypes import DataType
 from compassc.ops.typing import type_error
 
 from ..language.dispatch import LOCAL
 from .memory import OutOfBounds, PyPointer, Storage, index_of
-from .values import PyVar, pyvar
+from .values import PyVar, Scalar, pyvar
 
 
 class Chain(Protocol):
     """A descriptor chain: its 32-bit words, of which address fields are arrays."""
 
+    generation: str
+    """The target's, which says what the words mean."""
+
     @property
     def count_of_u32(self) -> int: ...
-    def __getitem__(self, index: int) -> Any: ...
-    def __setitem__(self, index: int, word: Any) -> None: ...
+    @property
+    def outputs(self) -> list[Array]: ...
+    def __getitem__(self, index: int) -> int | Array: ...
+    def __setitem__(self, index: int, word: int | Array) -> None: ...
     def copy(self) -> Chain: ...
 
 
@@ -75,7 +81,7 @@ class PyDescPointer:
             at -= chain.count_of_u32
         raise AssertionError("the words of the chains add up")
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> PyPointer | Scalar:
         chain, at = self._place(index)
         word = chain[at]
         if isinstance(word, np.ndarray):
@@ -86,7 +92,7 @@ class PyDescPointer:
             return PyPointer(storage, 0, self.dtype, "global")
         return pyvar(int(word), self.dtype)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: object) -> None:
         chain, at = self._place(index)
         if isinstance(value, PyPointer):
             if value.storage is None:

@@ -7,7 +7,6 @@ that already have the element type of the operation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from compassc.ir.dtypes import DataType
 from compassc.ops.numeric import np_dtype
 from compassc.ops.typing import Typed
 
-Function = Callable[..., Any]
+Function = Callable[..., Array]
 
 _ALWAYS: dict[str, Function] = {
     "vadd": np.add,
@@ -65,7 +64,7 @@ def _saturated(exact: Function, elem: DataType) -> Function:
     wide = np.dtype(np.int64 if elem.bits == 32 else np.int32)
     low, high = map(wide.type, elem.range())
 
-    def run(x: Any, y: Any) -> Any:
+    def run(x: Array, y: Array) -> Array:
         return np.minimum(np.maximum(exact(x, y, dtype=wide), low), high).astype(kind)
 
     return run

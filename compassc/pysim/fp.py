@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -12,22 +11,22 @@ from compassc.ir.dtypes import DataType
 from compassc.ops.numeric import np_dtype
 
 
-def narrow(x: Any, dtype: DataType) -> Array:
+def narrow(x: Array, dtype: DataType) -> Array:
     """A float32 result in the element type of `dtype`: one more rounding for the 16-bit types."""
     return x.astype(np_dtype(dtype))
 
 
-def in_float(f: Callable[..., Any], dtype: DataType, *arrays: Any) -> Array:
+def in_float(f: Callable[..., Array], dtype: DataType, *arrays: Array) -> Array:
     """`f` computed in float32, rounded once to a 16-bit element type."""
     return narrow(f(*(a.astype(np.float32) for a in arrays)), dtype)
 
 
-def in_double(f: Callable[..., Any], dtype: DataType, *arrays: Any) -> Array:
+def in_double(f: Callable[..., Array], dtype: DataType, *arrays: Array) -> Array:
     """`f` computed in double and rounded to float32, then to a 16-bit element type."""
     return narrow(np.asarray(f(*(a.astype(np.float64) for a in arrays))).astype(np.float32), dtype)
 
 
-def fma(x: Any, y: Any, acc: Any) -> Array:
+def fma(x: Array, y: Array, acc: Array) -> Array:
     """`x*y + acc` of float32 arrays with one rounding.
 
     The product is exact in double. The sum is rounded to odd there: when it is inexact, the neighbour with an odd last
@@ -51,7 +50,7 @@ _EXP_TERMS = tuple(
 _EXP_MIN, _EXP_MAX = float.fromhex("-0x1.5d589ep+6"), float.fromhex("0x1.62e430p+6")
 
 
-def exp(x: Array) -> Any:
+def exp(x: Array) -> Array:
     """e^x of float32 arrays by the device's algorithm: x = p*ln2 + t, a rational approximation of e^t, times 2^p.
 
     Results below the smallest normal number are 0, and 2^128 is infinite already.
@@ -64,24 +63,24 @@ def exp(x: Array) -> Any:
     s = t * t
     c = np.full_like(a, _EXP_TERMS[0])
     for term in _EXP_TERMS[1:]:
-        c = fma(s, c, f32(term))
+        c = fma(s, c, np.asarray(f32(term)))
     v = fma(s, -c, t)
     power = np.asarray((p.astype(np.int32) + np.int32(127)) << np.int32(23), dtype=np.int32).view(f32)
     y = ((f32(1) + t) + (t * v) / (f32(2) - v)) * power
     return np.where(nan, x, np.where(over, f32(np.inf), np.where(under, f32(0), y)))
 
 
-def rsqrt(x: Any) -> Any:
+def rsqrt(x: Array) -> Array:
     """1/sqrt(x) of float32 arrays: sqrt(1/x), each step rounded, except for the zeros and -inf."""
     one = np.float32(1)
     return np.where((x == 0) | (x == -np.inf), one / np.sqrt(x), np.sqrt(one / x))
 
 
-def larger(x: Array, y: Array) -> Any:
+def larger(x: Array, y: Array) -> Array:
     """Maximum; of a number and a NaN the number. Ties give y."""
     return np.where((x > y) | np.isnan(y), x, y)
 
 
-def smaller(x: Array, y: Array) -> Any:
+def smaller(x: Array, y: Array) -> Array:
     """Minimum; of a number and a NaN the number. Ties give y."""
     return np.where((x < y) | np.isnan(y), x, y)

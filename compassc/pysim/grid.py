@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 _GRID = frozenset(("get_group_id", "get_num_groups"))
 
@@ -14,8 +13,8 @@ _GRID = frozenset(("get_group_id", "get_num_groups"))
 def asks_for_group(func: Callable[..., object]) -> bool:
     """Whether the code of a kernel, or of functions that it calls by global or enclosing names, names an operation of the
     grid, as the compiled kernel's does."""
-    seen: set[Any] = set()
-    todo: list[Any] = [func]
+    seen: set[object] = set()
+    todo = [func]
     while todo:
         one = todo.pop()
         plain = inspect.unwrap(getattr(one, "py_func", one))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -16,15 +15,17 @@ from compass_core.arrays import Array
 from compassc.ir.dtypes import DataType
 from compassc.ops.core import Op, infer, mask_lanes_of, r_dtype_ok, require_target
 from compassc.ops.numeric import convert
-from compassc.ops.typing import is_literal, type_error
+from compassc.ops.typing import Operand, is_literal, type_error
 
 from ..language.tiles.tile import Tile, apply
 from .checks import DIVIDING, PLANS, arithmetic_checked, wanted
 from .direct import direct
 from .masks import mask_array
-from .meanings import meaning_of
-from .values import PyVar, python_number, to_element
+from .meanings import Meaning, meaning_of
+from .values import Conversion, PyVar, python_number, to_element
 
+Side = Callable[..., object]
+"""The function that a running kernel calls for an operation."""
 _MAX_PLANS = 4096
 
 
@@ -46,7 +47,7 @@ class Plan:
             converter(typed.literals.get(i, x), t) for i, (x, t) in enumerate(zip(operands, typed.operands))
         )
         fixed = {k: v for k, v in options.items() if k != "out_sign"}
-        self.meaning: Callable[..., Any] = functools.partial(meaning_of(op), dtype=typed.result, **fixed)
+        self.meaning: Meaning = functools.partial(meaning_of(op), dtype=typed.result, **fixed)
         without = {"mask": None, **({"r": None} if op.r == "param" else {})} if op.mask_aware else {}
         simple = direct(op.name, typed, options)
         plain = simple or functools.partial(self.meaning, **without)
@@ -65,28 +66,28 @@ class Plan:
             )
 
 
-def _scalar(fn: Callable[..., object]) -> Callable[..., Any]:
+def _scalar(fn: Meaning) -> Meaning:
     """`fn` with its result as a NumPy scalar."""
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: Array, **kwargs: object) -> Array | np.generic:
         out = fn(*args, **kwargs)
         return out if isinstance(out, np.generic) else np.asarray(out)[()]
 
     return run
 
 
-def operand_type(name: str, x: object) -> Any:
+def operand_type(name: str, x: object) -> Operand:
     """The typing rules' view of an operand."""
     if type(x) is PyVar:
         return x.dtype
     if is_literal(x):
         return x
-    if (number := python_number(x)) is not x:
+    if is_literal(number := python_number(x)):
         return number
     raise type_error(f"S.{name}: {type(x).__name__} is not a value", "pass a number, a variable or an expression")
 
 
-def key_of(x: object) -> Any:
+def key_of(x: object) -> object:
     """The part of a plan's key for an operand that is not a PyVar."""
     x = python_number(x)
     if isinstance(x, Tile):
@@ -94,7 +95,7 @@ def key_of(x: object) -> Any:
     return (type(x), x if x or type(x) is not float else str(x))  # -0.0 is not 0.0
 
 
-def converter(x: object, target: DataType) -> Any:
+def converter(x: object, target: DataType) -> Conversion:
     """The conversion of an operand to `target`: None (take its value), a function of its value, or the array itself."""
     elem, lanes = target.element_of, target.lanes
     if type(x) is not PyVar:
@@ -112,7 +113,16 @@ def converter(x: object, target: DataType) -> Any:
     return lambda value: filled(lanes, convert(value, source, elem, scalar=True)[()])
 
 
-def filled(lanes: int, value: Any) -> Any:
+def converted(x: object, target: DataType) -> Array:
+    """An operand as an array of `target`."""
+    how = converter(x, target)
+    if type(x) is PyVar and (how is None or callable(how)):
+        return x.value if how is None else how(x.value)
+    assert how is not None and not callable(how), "what is no variable is a constant"
+    return how
+
+
+def filled(lanes: int, value: Array) -> Array:
     """A fresh array with a NumPy scalar in every lane."""
     out = np.empty(lanes, value.dtype)
     out[:] = value
@@ -141,15 +151,14 @@ def masked(op: Op, plan: Plan, arrays: tuple[Array, ...], mask: PyVar, r: object
     return out
 
 
-def r_array(op: Op, r: Any, result: DataType) -> Any:
+def r_array(op: Op, r: object, result: DataType) -> Array:
     """The `r` argument as an array of the result type."""
     if type(r) is PyVar and r.dtype is result:
         return r.value
     x = operand_type(op.name, r)
     if not r_dtype_ok(x, result):
         raise type_error(f"r ({x!r}) cannot be converted to {result}", f"give {result} or a scalar that fits")
-    how = converter(r, result)
-    return r.value if how is None else how(r.value) if callable(how) else how
+    return converted(r, result)
 
 
 _TEMPLATE = """
@@ -200,12 +209,12 @@ def _source(op: Op) -> str:
     )
 
 
-def _on_tiles(op: Op, operands: tuple[object, ...], options: dict[str, object]) -> Any:
+def _on_tiles(op: Op, operands: tuple[object, ...], options: dict[str, object]) -> object:
     return apply(op, operands, options)
 
 
-def _value_side(op: Op) -> Callable[..., Any]:
-    plans: dict[Any, Plan] = {}
+def _value_side(op: Op) -> Side:
+    plans: dict[object, Plan] = {}
     PLANS.append(plans)
 
     def new_plan(operands: tuple[object, ...], options: dict[str, object], key: object) -> Plan:
@@ -215,7 +224,7 @@ def _value_side(op: Op) -> Callable[..., Any]:
         plans[key] = plan
         return plan
 
-    scope: dict[str, Any] = {
+    scope: dict[str, object] = {
         "op": op,
         "plans": plans,
         "new_plan": new_plan,
@@ -228,25 +237,27 @@ def _value_side(op: Op) -> Callable[..., Any]:
         "require_target": require_target,
     }
     exec(compile(_source(op), f"<PySim S.{op.name}>", "exec"), scope)  # noqa: S102  the text comes from the declaration
-    return scope[op.name]
+    made = scope[op.name]
+    assert callable(made)
+    return made
 
 
-def pysim_impl(op: Op) -> Callable[..., Any]:
+def pysim_impl(op: Op) -> Side:
     """The function that a running PySim kernel calls for an operation."""
     return _SIDES.get(op.name) or _SIDES.setdefault(op.name, _special_side(op) if op.special else _value_side(op))
 
 
-def _special_side(op: Op) -> Callable[..., Any]:
+def _special_side(op: Op) -> Side:
     """The meaning of an operation; of a conversion also on tiles."""
     meaning = meaning_of(op)
     if op.name != "cast":
         return meaning
 
     @functools.wraps(meaning)
-    def cast(x: object, *args: object, **kwargs: object) -> Any:
+    def cast(x: object, *args: object, **kwargs: object) -> object:
         return apply(op, (x, *args), kwargs) if isinstance(x, Tile) else meaning(x, *args, **kwargs)
 
     return cast
 
 
-_SIDES: dict[str, Callable[..., Any]] = {}
+_SIDES: dict[str, Side] = {}

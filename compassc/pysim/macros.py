@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import types
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core.errors import CompassError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @cache
-def _checked(macro: Macro) -> Any:
+def _checked(macro: Macro) -> types.FunctionType:
     """The macro's function with the kernel's assignment rules. CompassError for a body that PySim cannot paste."""
     node, file = definition(macro.py_func), file_of(macro.py_func)
     params = {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}

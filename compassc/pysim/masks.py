@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from .values import PyVar
 _ARANGE = np.arange(4096)
 
 
-def mask_array(mask: object, lanes: int) -> Any:
+def mask_array(mask: object, lanes: int) -> Array | None:
     """The active lanes of a mask argument; None when it is None (all lanes)."""
     if mask is None:
         return None

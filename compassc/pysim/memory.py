@@ -7,7 +7,7 @@ access is checked against the storage's bounds.
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, NoReturn, SupportsIndex, cast
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from ..language.specs import BUFFER_ATTRIBUTES, POINTER_ATTRIBUTES, one_index, p
 from .checks import check_narrowing
 from .values import PyVar, to_element
 
+if TYPE_CHECKING:
+    from .checks import StorageMonitor
+
 UNINITIALISED = 0xA5
 _PREVIEW = 8
 
@@ -34,7 +37,7 @@ class Storage:
 
     __slots__ = ("_views", "data", "name", "watch")
 
-    def __init__(self, data: Array, name: str, watch: Any = None) -> None:
+    def __init__(self, data: Array, name: str, watch: StorageMonitor | None = None) -> None:
         self.data = data
         self.name = name
         self.watch = watch
@@ -84,8 +87,9 @@ class BadPointer(CompassError, AssertionError):
     """An access through a pointer that points to nothing: null, moved out of its array, or of no type."""
 
 
-def bounds_error(what: str, ptr: Any, first: int, last: int) -> CompassError:
+def bounds_error(what: str, ptr: PyPointer, first: int, last: int) -> CompassError:
     """An access of elements first..last (counted from the pointer) that leaves the storage."""
+    assert ptr.storage is not None
     elem = ptr.dtype.element_of
     behind = max(0, ptr.storage.data.size - ptr.offset) // elem.bytes
     span = f"element {first}" if first == last else f"elements {first} to {last}"
@@ -98,10 +102,10 @@ def bounds_error(what: str, ptr: Any, first: int, last: int) -> CompassError:
     )
 
 
-def index_of(x: Any, what: str = "an index") -> int:
+def index_of(x: object, what: str = "an index") -> int:
     """An integer index; anything else needs an explicit conversion."""
     try:
-        return operator.index(x)
+        return x if type(x) is int else operator.index(cast(SupportsIndex, x))
     except TypeError:
         raise type_error(f"{what} must be an integer, got {x!r}", "convert it explicitly, e.g. S.i32(...)") from None
 
@@ -118,7 +122,8 @@ class PyPointer:
         self.offset = offset
         self.dtype = dtype
         self.scope = scope
-        self._view = None
+        self._view: Array | None = None
+        self._base: int
 
     def __repr__(self) -> str:
         """Type, place and the next elements, as a debugger shows a variable."""
@@ -139,7 +144,7 @@ class PyPointer:
     def is_nullptr(self) -> bool:
         return self.storage is None
 
-    def elements(self, elem: DataType | None = None) -> tuple[Any, int]:
+    def elements(self, elem: DataType | None = None) -> tuple[Array, int]:
         """The storage as an array of elements, and the pointer's index in it."""
         if elem is None:
             if self._view is not None:
@@ -241,28 +246,28 @@ class PyPointer:
 
     # ------------------------------------------------------------------------------------------- access
 
-    def __getitem__(self, index: Any) -> Any:
-        kind = type(index)
-        if kind is slice:
+    def __getitem__(self, index: object) -> PyVar:
+        if type(index) is PyVar and index.dtype is INT32:
+            return self.load(int(index.value), 1, 1, self.dtype)
+        if type(index) is slice:
             first, count, step = slice_range(index)
             return self.load(first, count, step, self.dtype.with_lanes(self.dtype.lanes * count))
-        if kind is tuple:
+        if type(index) is tuple:
             raise type_error("a pointer is 1-D and takes one index", "S.match_buffer(p, shape) gives it dimensions")
-        return self.load(
-            int(index.value) if kind is PyVar and index.dtype is INT32 else index_of(index), 1, 1, self.dtype
-        )
+        return self.load(index_of(index), 1, 1, self.dtype)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
-        kind = type(index)
-        if kind is slice:
+    def __setitem__(self, index: object, value: object) -> None:
+        if type(index) is PyVar and index.dtype is INT32:
+            self.store(int(index.value), 1, 1, value)
+        elif type(index) is slice:
             first, count, step = slice_range(index)
             self.store(first, count, step, value)
-        elif kind is tuple:
+        elif type(index) is tuple:
             raise type_error("a pointer is 1-D and takes one index", "S.match_buffer(p, shape) gives it dimensions")
         else:
-            self.store(int(index.value) if kind is PyVar and index.dtype is INT32 else index_of(index), 1, 1, value)
+            self.store(index_of(index), 1, 1, value)
 
-    def load(self, first: int, count: int, step: int, result: DataType, what: str = "load") -> Any:
+    def load(self, first: int, count: int, step: int, result: DataType, what: str = "load") -> PyVar:
         """`count` pointees from item `first`; `step` is a stride in scalar elements."""
         view, base = (self._view, self._base) if self._view is not None else self.elements()
         start = base + first * self.dtype.lanes
@@ -276,16 +281,17 @@ class PyPointer:
             return PyVar(view[start], result)
         return PyVar(view[start:stop:step].copy(), result)
 
-    def window(self, elem: DataType, step: int, lanes: int) -> Any:
+    def window(self, elem: DataType, step: int, lanes: int) -> Array | None:
         """A view of the elements that begin `step` pointees further on; None if the access must be checked."""
         view = self._view
-        if view is None or self.dtype.element_of is not elem or self.storage.watch is not None:
+        storage = self.storage
+        if view is None or storage is None or self.dtype.element_of is not elem or storage.watch is not None:
             return None
         start = self._base + step * self.dtype.lanes
         stop = start + lanes
         return view[start:stop] if start >= 0 and stop <= len(view) else None
 
-    def store(self, first: int, count: int, step: int, value: Any) -> None:
+    def store(self, first: int, count: int, step: int, value: object) -> None:
         """Convert `value` to the pointee type and write it to `count` pointees from item `first`."""
         refuse_constant(self.scope)
         view, base = (self._view, self._base) if self._view is not None else self.elements()
@@ -303,15 +309,22 @@ class PyPointer:
             view[start:stop:step] = lanes_of(value, dtype.element_of, lanes)
 
     def watched(
-        self, what: str, first: int, count: int, step: int, writes: bool, active: Any = None, atomic: bool = False
+        self,
+        what: str,
+        first: int,
+        count: int,
+        step: int,
+        writes: bool,
+        active: Array | None = None,
+        atomic: bool = False,
     ) -> None:
         """Tell the storage's watch about elements `first + i * step` behind the pointer; `active` is a bool array."""
         size = self.dtype.bytes
-        storage: Any = self.storage
-        storage.watch.access(what, self.offset + first * size, size, count, step * size, writes, active, atomic)
+        assert self.storage is not None and self.storage.watch is not None
+        self.storage.watch.access(what, self.offset + first * size, size, count, step * size, writes, active, atomic)
 
 
-def scalar_of(value: object, elem: DataType) -> Any:
+def scalar_of(value: object, elem: DataType) -> Array:
     """The value of a one-element store."""
     if type(value) is PyVar and value.dtype.is_vector:
         raise type_error(f"{value.dtype} cannot be stored in one {elem}", "use a slice or S.vstore")
@@ -431,7 +444,7 @@ class PyBuffer(PyPointer):
     def _named(self) -> str:
         return "a null buffer" if self.storage is None else self.storage.name
 
-    def _item(self, index: Any) -> int:
+    def _item(self, index: object) -> int:
         """The flat item of a subscript of plain indices within bounds; -1 for any other."""
         items = index if type(index) is tuple else (index,)
         if len(items) != len(self._dims):
@@ -449,14 +462,14 @@ class PyBuffer(PyPointer):
             flat += at * stride
         return flat
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> PyVar:
         item = self._item(index)
         if item >= 0:
             return self.load(item, 1, 1, self.dtype)
         first, count, step = self._flat(index)
         return self.load(first, count, step, self.dtype.with_lanes(self.dtype.lanes * count))
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: object) -> None:
         item = self._item(index)
         first, count, step = (item, 1, 1) if item >= 0 else self._flat(index)
         self.store(first, count, step, value)
@@ -482,7 +495,7 @@ class PyBuffer(PyPointer):
     def __sub__(self, n: object) -> PyPointer:
         return super().__sub__(n) if self.scope == "constant" else self._no_arithmetic(n)
 
-    def _no_arithmetic(self, _other: object) -> Any:
+    def _no_arithmetic(self, _other: object) -> NoReturn:
         raise type_error("a buffer cannot be moved or compared", "use a pointer: buf.addr_of(0)")
 
     __lt__ = __le__ = __gt__ = __ge__ = _no_arithmetic

@@ -30,7 +30,7 @@ SHORT = {"vload": 1, "vstore": 2}
 """Operations done at once where they have so many arguments, of which the pointer is the last one."""
 
 
-def moved(address: ast.expr, short: str = "") -> tuple[Callable[..., Any], list[ast.expr]] | None:
+def moved(address: ast.expr, short: str = "") -> tuple[Callable[..., object], list[ast.expr]] | None:
     """A function of the parts of an address, and the parts; None if the expression is not a pointer plus offsets.
 
     `short`: the function does this operation there; its other argument comes first.
@@ -56,7 +56,7 @@ def _text(e: ast.expr, leaves: list[ast.expr]) -> str:
 
 
 @cache
-def _function(text: str, short: str) -> Callable[..., Any]:
+def _function(text: str, short: str) -> Callable[..., object]:
     """The function of an expression whose first leaf is the pointer, or of an operation there."""
     body: Any = pyast.parse(text, mode="eval").body
     names = sorted({n.id for n in ast.walk(body) if isinstance(n, ast.Name)}, key=lambda name: int(name[1:]))
@@ -72,11 +72,13 @@ def _function(text: str, short: str) -> Callable[..., Any]:
     lines += [f"        if {' and '.join(conditions)}:"] if conditions else ["        if True:"]
     last = f"at({', '.join([*given, 'x0', ' '.join(steps)])})" if short else f"x0.moved({' '.join(steps)})"
     lines += [f"            return {last}", f"    {whole}"]
-    scope: dict[str, Any] = {"PyPointer": PyPointer, "PyVar": PyVar, "INT32": INT32}
+    scope: dict[str, object] = {"PyPointer": PyPointer, "PyVar": PyVar, "INT32": INT32}
     if short:
         scope.update(op=pysim_impl(get(short)), at=AT[short])
     exec(compile("\n".join(lines), "<PySim address>", "exec"), scope)  # noqa: S102  the text is made of names and numbers
-    return scope[short or "move"]
+    made = scope[short or "move"]
+    assert callable(made)
+    return made
 
 
 def _steps(e: ast.expr, steps: list[str]) -> Iterator[str]:

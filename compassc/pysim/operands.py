@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
+from compass_core.arrays import Array
 from compassc.ir.dtypes import DataType
 from compassc.ops.permute import group_types
 from compassc.ops.typing import type_error
 
-from .impl import converter, operand_type
+from .impl import converted, operand_type
 from .memory import index_of
 from .values import PyVar
 
 
-def broadcast(name: str, items: list[Any]) -> tuple[list[DataType], list[Any]]:
+def broadcast(name: str, items: Sequence[object]) -> tuple[list[DataType], list[Array]]:
     """The types and arrays of a broadcast group, scalars in every lane."""
     first = items[0]
     if type(first) is PyVar and first.dtype.is_vector:
         own = first.dtype
-        if all(type(x) is PyVar and x.dtype is own for x in items):
-            return [own] * len(items), [x.value for x in items]
+        same = [x.value for x in items if type(x) is PyVar and x.dtype is own]
+        if len(same) == len(items):
+            return [own] * len(items), same
     types = group_types([operand_type(name, x) for x in items])
-    arrays = []
-    for x, t in zip(items, types):
-        how = converter(x, t)
-        arrays.append(x.value if how is None else how(x.value) if callable(how) else how)
-    return types, arrays
+    return types, [converted(x, t) for x, t in zip(items, types)]
 
 
 def vector(x: object, what: str) -> DataType:

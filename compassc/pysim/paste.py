@@ -11,12 +11,13 @@ import builtins
 import inspect
 import itertools
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from compass_core.errors import CompassError
 from compass_core.reading import pyast
 
 from ..language.source import definition, file_of
+from .code import GeneratedCode, Pasted
 
 if TYPE_CHECKING:
     from compassc.pysim.values import PyVar
@@ -25,27 +26,17 @@ if TYPE_CHECKING:
     from .bools import Bools
 
 
-class Pasted(NamedTuple):
-    """A pasted macro: its name and file, how many lines its code has to move to where it is defined, and what is written
-    for its parameters."""
-
-    name: str
-    file: str
-    shift: int
-    arguments: dict[str, str]
-
-
 class Rewriting(Protocol):
     """The code that a macro is pasted into, while it is rewritten (`assign.Rewrite`)."""
 
-    seen: dict[str, Any]
+    seen: dict[str, object]
     variables: set[str]
-    made: Any
+    made: GeneratedCode
     macro: Macro | None
     active: tuple[Macro, ...]
     bools: Bools
 
-    def inner(self, seen: dict[str, Any], variables: set[str], macro: Macro | None) -> Rewriting:
+    def inner(self, seen: dict[str, object], variables: set[str], macro: Macro | None) -> Rewriting:
         """The rewriting of a body in this code."""
 
     def statements(self, nodes: list[ast.stmt]) -> list[ast.stmt]:
@@ -61,7 +52,7 @@ class _NoVariable:
     def __init__(self, macro: str) -> None:
         self.macro = macro
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> object:
         raise CompassError(
             f"macro {self.macro} assigns to its parameter {name!r}, but the argument is no variable of the caller",
             code="type-change",
@@ -72,7 +63,7 @@ class _NoVariable:
         self[name]
 
 
-def _undefined(name: str) -> Any:
+def _undefined(name: str) -> NoReturn:
     raise NameError(f"name {name!r} is not defined where the macro was decorated")
 
 
@@ -134,7 +125,7 @@ def _arguments(caller: Rewriting, macro: Macro, call: ast.Call) -> dict[str, ast
     return {name: _expression(caller, name in given, value, call) for name, value in bound.arguments.items()}
 
 
-def _expression(caller: Rewriting, is_given: bool, value: Any, at: ast.AST) -> ast.expr:
+def _expression(caller: Rewriting, is_given: bool, value: object, at: ast.AST) -> ast.expr:
     """The argument of a parameter: what is written in the call, all of `*args` or `**kwargs`, or a default value."""
     if not is_given:
         return caller.constant(value, at)
@@ -142,6 +133,7 @@ def _expression(caller: Rewriting, is_given: bool, value: Any, at: ast.AST) -> a
         return ast.Tuple(list(value), ast.Load())
     if isinstance(value, dict):
         return ast.Dict([ast.Constant(k) for k in value], list(value.values()))
+    assert isinstance(value, ast.expr)
     return value
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import types
 import weakref
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from compass_core.errors import CompassError
 from compass_core.reading import pyast
@@ -14,17 +13,17 @@ from compass_core.reading import pyast
 from ..language.functions import Macro, PyPrimFunc, captured_names
 from ..language.source import definition, file_of, node_span
 
-_CHECKED: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
+_CHECKED: weakref.WeakSet[types.FunctionType] = weakref.WeakSet()
 
 
-def refuse_recursion(entry: Callable[..., object]) -> None:
+def refuse_recursion(entry: types.FunctionType) -> None:
     """CompassError if a function that a kernel calls, at any depth, calls itself or the kernel."""
     if entry not in _CHECKED:
         _check([entry], set())
         _CHECKED.add(entry)
 
 
-def _check(chain: list[Callable[..., object]], done: set[Callable[..., object]]) -> None:
+def _check(chain: list[types.FunctionType], done: set[types.FunctionType]) -> None:
     """Follow the calls of the last function of a chain of callers."""
     for func, node, file in _calls(chain[-1]):
         if func in chain:
@@ -34,9 +33,7 @@ def _check(chain: list[Callable[..., object]], done: set[Callable[..., object]])
             done.add(func)
 
 
-def _recursion(
-    chain: list[Callable[..., object]], func: Callable[..., object], node: ast.AST, file: str
-) -> CompassError:
+def _recursion(chain: list[types.FunctionType], func: types.FunctionType, node: ast.AST, file: str) -> CompassError:
     at, name = node_span(node, file), func.__name__
     if func is chain[0]:
         message = f"{chain[-1].__name__} calls the entry function {name}"
@@ -45,7 +42,7 @@ def _recursion(
     return CompassError(f"recursion is not supported: {names} -> {name}", at, code="recursion", help="use a loop")
 
 
-def _calls(func: Callable[..., object]) -> Iterator[tuple[Callable[..., Any], ast.AST, str]]:
+def _calls(func: types.FunctionType) -> Iterator[tuple[types.FunctionType, ast.AST, str]]:
     """The kernel functions that a function calls, itself or by macros, and where."""
     todo, seen = [func], {func}
     while todo:
@@ -63,7 +60,7 @@ def _calls(func: Callable[..., object]) -> Iterator[tuple[Callable[..., Any], as
                 todo.append(called.py_func)
 
 
-def _meant(node: ast.expr, names: dict[str, object]) -> Any:
+def _meant(node: ast.expr, names: dict[str, object]) -> object:
     """The object behind a name, or behind a name in a module."""
     if isinstance(node, ast.Name):
         return names.get(node.id)

@@ -18,7 +18,6 @@ import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -34,7 +33,7 @@ from .addresses import Addresses
 from .barrier import Aborted, TecBarrier
 from .checks import Doubt, Races, StorageMonitor, chosen, prepare_plans, settle
 from .debug import breakpoints
-from .impl import pysim_impl
+from .impl import Side, pysim_impl
 from .memory import Storage
 from .tiles import PyMachine
 from .turns import give_turn
@@ -111,7 +110,7 @@ class Tec:
         self.random = random.Random(f"{session.pause_seed} {id}") if session.pause_seed else None
 
     @staticmethod
-    def python_side(op: Op) -> Callable[..., Any]:
+    def python_side(op: Op) -> Side:
         """The function that does an operation here."""
         return pysim_impl(op)
 

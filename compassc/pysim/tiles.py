@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.ir.dtypes import FLOAT32, INT32, DataType
 from compassc.ops.numeric import convert, np_dtype
 
@@ -30,10 +30,10 @@ _OPERATORS = {
 class _Held:
     """A vector variable."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
-    def get(self) -> Any:
+    def get(self) -> object:
         return self.value
 
     def set(self, value: object) -> None:
@@ -50,7 +50,7 @@ class PyMachine:
         return columns if columns > 1 else 8
 
     @staticmethod
-    def loop(start: int, stop: int, step: int, body: Callable[[Any], None]) -> None:
+    def loop(start: int, stop: int, step: int, body: Callable[[object], None]) -> None:
         for i in range(start, stop, step):
             body(i)
 
@@ -64,7 +64,7 @@ class PyMachine:
         op(name)(*args)
 
     @staticmethod
-    def let(name: str, value: object) -> Any:
+    def let(name: str, value: object) -> object:
         return value
 
     @staticmethod
@@ -77,23 +77,23 @@ class PyMachine:
         return PyPointer(LOCAL.tec.session.watched(storage, True, False), 0, dtype, "lsram")
 
     @staticmethod
-    def retyped(pointer: PyPointer, kind: str) -> Any:
+    def retyped(pointer: PyPointer, kind: str) -> PyPointer:
         return pointer.as_ptr(kind)
 
     @staticmethod
-    def store(pointer: Any, value: Any) -> None:
+    def store(pointer: PyPointer, value: object) -> None:
         pointer[0] = value
 
     @staticmethod
-    def binary(symbol: str, a: object, b: object) -> Any:
+    def binary(symbol: str, a: object, b: object) -> object:
         return _OPERATORS[symbol](a, b)
 
     @staticmethod
-    def missing(condition: object) -> Any:
+    def missing(condition: object) -> bool:
         return not condition
 
     @staticmethod
-    def unary(symbol: str, a: object) -> Any:
+    def unary(symbol: str, a: object) -> object:
         return PREFIX[symbol](a)
 
     @staticmethod
@@ -101,7 +101,7 @@ class PyMachine:
         return operator.index(x) if hasattr(x, "__index__") else None
 
     @staticmethod
-    def operand(x: object, what: str) -> Any:
+    def operand(x: object, what: str) -> object:
         x = python_number(x)
         if type(x) in (int, float, bool) or (type(x) is PyVar and x.dtype.is_scalar):
             return x
@@ -112,7 +112,7 @@ class PyMachine:
         return PyVar(np.zeros(dtype.lanes, bool if dtype.is_bool else np_dtype(dtype.element_of)), dtype)
 
     @staticmethod
-    def tensor(x: object) -> tuple[Any, tuple[Any, ...]]:
+    def tensor(x: object) -> tuple[PyPointer, tuple[int, ...]]:
         if not isinstance(x, PyBuffer) or not x.scope.startswith("global"):
             raise error(
                 f"a tensor is a buffer in device memory, this is {x!r}",
@@ -131,7 +131,7 @@ class PyMachine:
         else:
             kind = FLOAT32.with_lanes(max(total.size, 2))
 
-            def lanes(x: Any, dtype: DataType) -> PyVar:
+            def lanes(x: Array, dtype: DataType) -> PyVar:
                 return PyVar(np.resize(convert(x, dtype, FLOAT32), kind.lanes), kind)
 
             acc = lanes(total.reshape(-1), to.dtype)
@@ -153,7 +153,7 @@ class PyMachine:
         sizes = [index_of(c, "a count of S.parallel_tiles") for c in counts]
         tec = LOCAL.tec
         for turn in range(tec.id, int(np.prod(sizes, dtype=np.int64)), tec.session.local_size):
-            places: list[Any] = []
+            places: list[int] = []
             rest = turn
             for size in reversed(sizes[1:]):
                 rest, place = divmod(rest, size)
@@ -164,8 +164,9 @@ class PyMachine:
                 tec.forget_tiles()
 
 
-def _matrix(s: TileStorage) -> Any:
+def _matrix(s: TileStorage) -> Array:
     """What lies in a tile's storage."""
     rows, cols = extents(s.shape)
+    assert isinstance(s.pointer, PyPointer)
     places = [s.pointer + r * s.pitch for r in range(rows)]
     return np.array([op("vload")(p, None, cols).value if cols > 1 else [p[0].value] for p in places])

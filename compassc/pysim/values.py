@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn, SupportsIndex, TypeAlias, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from compassc.ops.convert import check_pair
 from compassc.ops.core import get
 from compassc.ops.numeric import convert, literal, np_dtype
 from compassc.ops.typing import (
+    Operand,
     bits_of,
     check_conversion,
     check_literal,
@@ -33,11 +34,15 @@ from compassc.ops.typing import (
 
 from ..language.specs import VALUE_ATTRIBUTES
 from .checks import PLANS, arithmetic_checked, check_narrowing
-from .direct import quotient
+from .direct import Function, quotient
 from .meanings import meaning_of
 
 PINNED: set[bool] = set()
 """Not empty once the address of any variable was taken: while it is empty, `PyVar.pinned` need not be checked."""
+
+
+Conversion: TypeAlias = "Callable[[Array], Array] | Array | None"
+"""How an operand becomes the element type: a function of its value, the value itself of a constant, or not at all."""
 
 
 class PyVar:
@@ -56,7 +61,7 @@ class PyVar:
             raise TypeError(f"{self.dtype} cannot be the key of a dictionary")
         return hash(self.value.item())
 
-    def __init__(self, value: Any, dtype: DataType) -> None:
+    def __init__(self, value: Array, dtype: DataType) -> None:
         self.value = value
         self.dtype = dtype
 
@@ -95,7 +100,7 @@ class PyVar:
     def __float__(self) -> float:
         return float(self.value)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: NumpyDType | None = None, copy: bool | None = None) -> Array:
         return np.array(self.value, dtype=dtype)
 
     def __len__(self) -> int:
@@ -103,11 +108,11 @@ class PyVar:
             raise TypeError(f"{self.dtype} has no lanes")
         return self.dtype.lanes
 
-    def _lane(self, index: Any) -> int:
+    def _lane(self, index: object) -> int:
         if self.dtype.is_scalar:
             raise type_error(f"a scalar {self.dtype} cannot be indexed", "use it without an index")
         try:
-            lane = operator.index(index)
+            lane = operator.index(cast(SupportsIndex, index))
         except TypeError:
             raise type_error(
                 f"a lane index must be an integer, got {index!r}",
@@ -121,12 +126,12 @@ class PyVar:
             )
         return lane
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> PyVar | bool:
         item = self.value[self._lane(index)]
         elem = self.dtype.element_of
         return bool(item) if elem.is_bool else PyVar(item, elem)
 
-    def __setitem__(self, index: object, value: Any) -> None:
+    def __setitem__(self, index: object, value: object) -> None:
         lane = self._lane(index)
         elem = self.dtype.element_of
         source = value.dtype if type(value) is PyVar else None
@@ -177,14 +182,19 @@ class PyVar:
             )
         return PyVar(~self.value, self.dtype)
 
-    def __pos__(self) -> Any:
+    def __pos__(self) -> NoReturn:
         raise type_error("unary + is not part of the kernel language", "leave it out")
 
 
 # ------------------------------------------------------------------------------------------------ making values
 
 
-def scalar_result(value: object, dt: DataType) -> Any:
+Scalar: TypeAlias = PyVar | bool
+"""What a scalar is while a kernel runs: bools are those of Python."""
+Plan: TypeAlias = tuple[Conversion, Conversion, Function, DataType | None]
+
+
+def scalar_result(value: Array, dt: DataType) -> Scalar:
     """A NumPy scalar as a kernel value: bools become Python bools."""
     return bool(value) if dt.is_bool else PyVar(value, dt)
 
@@ -192,12 +202,17 @@ def scalar_result(value: object, dt: DataType) -> Any:
 _LITERAL_TYPES = (int, float, bool)
 
 
-def python_number(x: object) -> Any:
+def python_number(x: object) -> object:
     """A NumPy scalar as the Python number that it is, which is how kernels see it; anything else unchanged."""
     if not isinstance(x, np.generic):
         return x
     found = x.item()
     return found if type(found) in _LITERAL_TYPES else x
+
+
+def number(x: int, dt: DataType) -> PyVar:
+    """A Python integer as a scalar of an integer type."""
+    return PyVar(np_dtype(dt).type(x), dt)
 
 
 def of_numpy(x: object) -> PyVar:
@@ -207,19 +222,18 @@ def of_numpy(x: object) -> PyVar:
     return PyVar(array[()] if array.ndim == 0 else array, elem if array.ndim == 0 else elem.with_lanes(array.size))
 
 
-_LITERALS: dict[tuple[int, DataType], Any] = {}
+_LITERALS: dict[tuple[int, DataType], Array] = {}
 
 
-def to_element(x: Any, elem: DataType) -> Any:
+def to_element(x: object, elem: DataType) -> Array:
     """A scalar value as a NumPy scalar of `elem`, by C conversion."""
-    kind = type(x)
-    if kind is PyVar:
+    if type(x) is PyVar:
         if x.dtype is elem:
             return x.value
         converted = convert(x.value, x.dtype, elem, scalar=True)[()]
         check_narrowing(x.value, converted, elem)
         return converted
-    if kind is int:
+    if type(x) is int:
         found = _LITERALS.get((x, elem))
         if found is None:
             if len(_LITERALS) >= _MAX_PLANS:
@@ -227,18 +241,18 @@ def to_element(x: Any, elem: DataType) -> Any:
             check_literal(x, elem)
             found = _LITERALS[x, elem] = literal(x, elem)
         return found
-    if kind in (float, bool):
+    if type(x) is float or type(x) is bool:
         return literal(x, elem)
     if (number := python_number(x)) is not x:
         return to_element(number, elem)
-    raise type_error(f"{kind.__name__} is not a scalar value", "give a number or a scalar variable")
+    raise type_error(f"{type(x).__name__} is not a scalar value", "give a number or a scalar variable")
 
 
-def pyvar(x: Any, dt: DataType | None = None) -> Any:
+def pyvar(x: object, dt: DataType | None = None) -> Scalar:
     """A number, array or value as a fresh kernel value of type `dt` (None: its own type)."""
     if isinstance(x, PyVar):
         source = x
-    elif type(x) in (int, float, bool):
+    elif is_literal(x):
         own = (
             dt.element_of if dt is not None else bool_of(1) if type(x) is bool else INT32 if type(x) is int else FLOAT32
         )
@@ -263,12 +277,12 @@ def pyvar(x: Any, dt: DataType | None = None) -> Any:
 # ------------------------------------------------------------------------------------------------ operators
 
 
-def _scalar_divide(fn: Callable[[int, int], int], kind: Any) -> Callable[[Any, Any], Any]:
+def _scalar_divide(fn: Callable[[int, int], int], kind: NumpyDType) -> Function:
     """C division or remainder of integer scalars, 0 by zero: computed exactly, then cut to the type."""
 
     make, low, high = kind.type, int(np.iinfo(kind).min), int(np.iinfo(kind).max)
 
-    def run(a: Any, b: Any) -> Any:
+    def run(a: Array, b: Array) -> Array:
         if b == 0:
             return make(0)
         value = fn(int(a), int(b))
@@ -277,17 +291,17 @@ def _scalar_divide(fn: Callable[[int, int], int], kind: Any) -> Callable[[Any, A
     return run
 
 
-def _scalar_shift(fn: Callable[[Any, Any], Any], kind: NumpyDType) -> Callable[[Any, Any], Any]:
+def _scalar_shift(fn: Function, kind: NumpyDType) -> Function:
     """Scalar shifts are done in 32 bits with the amount modulo 32, then brought back."""
     wide = np.uint32 if kind == np.uint32 else np.int32
 
-    def run(a: Any, b: Any) -> Any:
+    def run(a: Array, b: Array) -> Array:
         return fn(wide(a), wide(int(b) & 31)).astype(kind)
 
     return run
 
 
-_FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+_FUNCTIONS: dict[str, Function] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
@@ -320,30 +334,35 @@ _DIVIDE = {"div": operators.div, "floordiv": operators.div, "floormod": operator
 _MAX_PLANS = 1024
 
 
-def _operator(op: str, reflected: bool) -> Callable[[PyVar, Any], Any]:
+_NOTHING = np.empty(0)
+"""In the place of the value of an operand that is a literal."""
+
+
+def _operator(op: str, reflected: bool) -> Callable[[PyVar, object], object]:
     """The method of a Python operator. `reflected`: the value is the right operand."""
-    plans: dict[Any, tuple[Any, Any, Any, Any]] = {}
+    plans: dict[object, tuple[Callable[[Array], Array] | None, Conversion, Function, DataType | None]] = {}
     PLANS.append(plans)
 
-    def method(self: PyVar, other: Any) -> Any:
-        kind = type(other)
-        if kind is PyVar:
-            key: Any = (self.dtype, other.dtype)
+    def method(self: PyVar, other: object) -> object:
+        if type(other) is PyVar:
+            key: object = (self.dtype, other.dtype)
             given = other.value
         else:
-            if kind not in _LITERAL_TYPES:
+            if type(other) not in _LITERAL_TYPES:
                 other = python_number(other)
-                kind = type(other)
+            kind = type(other)
             key = (self.dtype, kind, other if kind is not float or other else str(other))  # -0.0 is not 0.0
-            given = None
+            given = _NOTHING
         try:
             mine, theirs, fn, result = plans[key]
         except KeyError:
             plan = _plan(op, other, self) if reflected else _plan(op, self, other)
-            if plan is NotImplemented:
+            if plan is None:
                 return NotImplemented
             left, right, fn, result = plan
-            mine, theirs = (right, left) if reflected else (left, right)
+            own, theirs = (right, left) if reflected else (left, right)
+            assert own is None or callable(own), "a variable is no constant"
+            mine = own
             if len(plans) >= _MAX_PLANS:
                 plans.clear()
             plans[key] = mine, theirs, fn, result
@@ -362,20 +381,20 @@ def _operator(op: str, reflected: bool) -> Callable[[PyVar, Any], Any]:
     return method
 
 
-def _power(elem: DataType) -> Callable[[Any, Any], Any]:
+def _power(elem: DataType) -> Function:
     """`**` as S.pow computes it."""
     power = meaning_of(get("pow"))
     return lambda x, y: np.asarray(power(np.asarray(x), np.asarray(y), dtype=elem))[()]
 
 
-def _operand(x: object) -> Any:
-    """The operand as the typing rules take it; NotImplemented if it is not a value."""
+def _operand(x: object) -> Operand | None:
+    """The operand as the typing rules take it; None if it is not a value."""
     if type(x) is PyVar:
         return x.dtype
-    return x if type(x) in _LITERAL_TYPES else NotImplemented
+    return x if is_literal(x) else None
 
 
-def _converter(x: object, elem: DataType) -> Any:
+def _converter(x: object, elem: DataType) -> Conversion:
     """The conversion of an operand to element type `elem`: None (none needed), a function of its array, or the constant."""
     if type(x) is not PyVar:
         return to_element(x, elem)
@@ -388,17 +407,18 @@ def _converter(x: object, elem: DataType) -> Any:
     return lambda value: convert(value, source, elem, scalar=scalar)[()]
 
 
-def _plan(op: str, a: object, b: object) -> Any:
-    """Operand conversions, function and result type of an operator on these operand types."""
+def _plan(op: str, a: object, b: object) -> Plan | None:
+    """Operand conversions, function and result type of an operator on these operand types; None where one is no value."""
     xa, xb = _operand(a), _operand(b)
-    if xa is NotImplemented or xb is NotImplemented:
-        return NotImplemented
+    if xa is None or xb is None:
+        return None
     matched = _shift_type(xa, xb) if op in _SHIFTS else match_operator(xa, xb)
     elem = matched.element_of
     check_operator(_SYMBOLS.get(op, op), matched, None if type(xb) is bool else xb)  # a bool is no literal here
     if op in _BITWISE:
         a, b = bits_of(a, elem), bits_of(b, elem)
-    fn, right = _FUNCTIONS[op], _converter(b, elem)
+    fn: Callable[..., Any] = _FUNCTIONS[op]
+    right = _converter(b, elem)
     if op == "pow" and elem.is_integer:
         raise type_error(f"** needs floating-point operands, got {matched}", "multiply, or convert to float32 first")
     if op == "pow":
@@ -421,18 +441,20 @@ def _plan(op: str, a: object, b: object) -> Any:
 
 def _of_bools(op: str) -> Callable[[Any, Any], bool]:
     """An operator on scalar bools: computed with ints, any result but 0 is True."""
-    fn = _scalar_divide(_DIVIDE[op], np.dtype(np.int32)) if op in _DIVIDE else _FUNCTIONS[op]
+    fn: Callable[[int, int], object] = (
+        _scalar_divide(_DIVIDE[op], np.dtype(np.int32)) if op in _DIVIDE else _FUNCTIONS[op]
+    )
     return lambda a, b: bool(fn(int(a), int(b)))
 
 
-def _division(op: str, matched: DataType, kind: object) -> Callable[[Any, Any], Any]:
+def _division(op: str, matched: DataType, kind: NumpyDType) -> Function:
     """Integer division or remainder of the matched type."""
     if matched.is_vector:
         return np.fmod if op == "floormod" else quotient
     return _scalar_divide(_DIVIDE[op], kind)
 
 
-def _shift_type(xa: Any, xb: Any) -> DataType:
+def _shift_type(xa: Operand, xb: Operand) -> DataType:
     """The type of a shift: the left operand's, broadcast to the lanes of the right one."""
     left, right = (literal_dtype(x) if is_literal(x) else x for x in (xa, xb))
     if not (left.is_integer and right.is_integer):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 from compassc.ops.assertions import failed, turns_apart
 
@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from compassc.pysim.memory import Storage
 
 
-def watched_turns(turns: Iterable[int], tec: Any) -> Iterator[int]:
+class Turning(Protocol):
+    """A TEC, as far as it runs vectorized loops."""
+
+    vector: VectorTurns | None
+
+
+def watched_turns(turns: Iterable[int], tec: Turning) -> Iterator[int]:
     """The turns of a loop of a TEC, whose accesses are held against each other."""
     outer, tec.vector = tec.vector, VectorTurns(user_frame(sys._getframe(1)))
     try:

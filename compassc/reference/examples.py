@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from compass_core.arrays import Array
+
 from ..codegen import generate
 from ..dsl import BuildManager
 from ..language.kernel_files import load_kernels
@@ -32,7 +34,7 @@ def kernels() -> dict[str, Any]:
     return {name: found[f"use_{name}"] for name in examples}
 
 
-def run_in_pysim(op: Op) -> tuple[dict[str, object], str]:
+def run_in_pysim(op: Op) -> tuple[dict[str, Array], str]:
     """The memory that the example of an operation leaves in PySim, inputs included, and what it prints."""
     assert op.example is not None
     arrays = op.example.memory()

@@ -189,10 +189,11 @@ def test_errors_point_at_the_source(kernel, message):
 
 
 def test_without_source_the_function_runs_as_it_is():
+    from compassc.language.functions import Param
     from compassc.pysim import run_entry
 
     scope = {"S": S}
     exec("def k(out):\n    n = 5\n    out[0] = n + 1\n", scope)  # noqa: S102
     out = np.zeros(1, "int32")
-    run_entry(scope["k"], [("out", S.ptr("int32", "global").type, None)], (out,))
+    run_entry(scope["k"], [Param("out", S.ptr("int32", "global").type, False, None)], (out,))
     assert out[0] == 6

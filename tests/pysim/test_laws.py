@@ -295,9 +295,10 @@ def in_kernel(body, *arrays, scope="global"):
         for _ in S.tec_range(1):
             body(*pointers)
 
+    from compassc.language.functions import Param
     from compassc.pysim import run_entry
 
-    run_entry(run, [(f"p{i}", k.type, None) for i, k in enumerate(kinds)], arrays)
+    run_entry(run, [Param(f"p{i}", k.type, False, None) for i, k in enumerate(kinds)], arrays)
 
 
 def test_aliases_share_storage():

@@ -9,7 +9,7 @@ from compass_core.errors import CompassError, Note
 
 from ...ir import exprs as E
 from ...ir.dtypes import PointerType
-from ...ops.core import Op, convert
+from ...ops.core import Built, Op, convert
 from ...ops.typing import is_literal
 from ..functions import Macro, Param, PyPrimFunc
 from ..source import definition, file_of
@@ -44,7 +44,7 @@ def build_op(module: ModuleContext, op: Op, args: tuple[object, ...], kwargs: di
         raise
 
 
-def _build_again(module: ModuleContext, op: Op, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+def _build_again(module: ModuleContext, op: Op, args: tuple[object, ...], kwargs: dict[str, object]) -> Built:
     """The operation on operands without calls, which are made before it."""
     keep = module.functions[-1].keep
     plain = [keep(x) if calls(x) else x for x in (*args, *kwargs.values())]

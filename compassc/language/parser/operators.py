@@ -11,7 +11,7 @@ from ...ir.dtypes import BOOL, INT32, DataType
 from ...ir.folding import fold
 from ...ops import get
 from ...ops.core import convert, scalar_cast
-from ...ops.typing import NO_FLOAT, bits_of, check_operator, describe, is_literal, match_operator
+from ...ops.typing import NO_FLOAT, Operand, bits_of, check_operator, describe, is_literal, match_operator
 from ..python_operators import BINARY, PREFIX
 from ..tiles.tile import Tile
 from ..tiles.tile import binary as tile_binary
@@ -38,7 +38,7 @@ SHIFTS = {"<<": "shl", ">>": "shr"}
 COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
 
-def as_operand(x: object) -> Any:
+def as_operand(x: object) -> Operand:
     """The typing rules' view of a value: its DataType, or the literal."""
     if isinstance(x, Value):
         return x.dtype
@@ -111,7 +111,7 @@ def convert_to(x: Any, t: DataType) -> E.Expr:
     if is_literal(x):
         return convert(x, t)
     if x.dtype.is_vector and x.dtype is not t:
-        return get("cast").build(x.expr, t)
+        return get("cast").expr(x.expr, t)
     return convert(x.expr, t)
 
 
@@ -122,7 +122,7 @@ def _pow(a: object, b: object, t: DataType) -> E.Expr:
             f"`**` needs a floating-point type, got {t}",
             "multiply, as in x * x, or convert with S.fp32(...)",
         )
-    return get("pow").build(convert_to(a, t), convert_to(b, t))
+    return get("pow").expr(convert_to(a, t), convert_to(b, t))
 
 
 def _shift(symbol: str, a: Any, b: Any, x: Any, y: Any) -> Value:
@@ -149,7 +149,7 @@ def _shift(symbol: str, a: Any, b: Any, x: Any, y: Any) -> Value:
     return Value(E.Binary(SHIFTS[symbol], convert(left, t), amount))
 
 
-def _compare(symbol: str, a: Value, b: object, x: DataType, y: object, adapt: bool) -> Value:
+def _compare(symbol: str, a: object, b: object, x: Operand, y: Operand, adapt: bool) -> Value:
     t = match_operator(x, y, adapt)
     check_operator(symbol, t, None)
     tx, ty = _own_type(x, y, adapt), _own_type(y, x, adapt)
@@ -165,13 +165,14 @@ def _compare(symbol: str, a: Value, b: object, x: DataType, y: object, adapt: bo
     return Value(E.Binary(COMPARE[symbol], convert_to(a, t), convert_to(b, t)))
 
 
-def _own_type(x: Any, other: Any, adapt: bool) -> DataType:
+def _own_type(x: Operand, other: Operand, adapt: bool) -> DataType:
     """The element type an operand has in a comparison, after literal adaptation."""
     if not is_literal(x):
         return x.element_of
-    low_high = other.range() if not is_literal(other) and other.is_integer else None
-    if adapt and low_high and type(x) is not float and low_high[0] <= x <= low_high[1]:
-        return other.element_of
+    if adapt and not is_literal(other) and other.is_integer and type(x) is not float:
+        low, high = other.range()
+        if low <= x <= high:
+            return other.element_of
     return BOOL if type(x) is bool else INT32 if type(x) is int else match_operator(x, x)
 
 
@@ -271,7 +272,7 @@ def _lanewise(mask: Value, a: object, b: object) -> Value:
             "`a if mask else b` chooses lane by lane, so that one of the two is a vector",
             "fill one with S.vbcast; of one condition for all lanes, S.vany(mask) and S.vall(mask) tell",
         )
-    return Value(get("vsel").build(unwrap(a), unwrap(b), mask.expr))
+    return Value(get("vsel").expr(unwrap(a), unwrap(b), mask.expr))
 
 
 def _instead_of_choosing(x: object) -> str:

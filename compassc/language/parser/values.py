@@ -12,7 +12,7 @@ from compass_core.errors import CompassError
 
 from ...ir import exprs as E
 from ...ir.dtypes import INT32, STORAGE, VOID, DataType, PointerType
-from ...ops.core import convert, imm
+from ...ops.core import Built, convert, imm
 from ...ops.typing import check_literal, literal_dtype
 from .. import python_operators
 from ..advice import advice
@@ -356,7 +356,7 @@ class BufferValue(Foreign):
         active_parser(_VALUE).store(self, index, value)
 
 
-def wrap(x: E.Expr | tuple[E.Expr, ...]) -> Any:
+def wrap(x: Built) -> Any:
     """An IR expression as the value the kernel sees; containers item by item, anything else unchanged."""
     if isinstance(x, E.Expr):
         if isinstance(x, E.Pointer):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compassc.ir.dtypes import INT32
 from compassc.ops.args import dtype_arg
@@ -12,6 +12,7 @@ from ..specs import LoopSpec, check_stages
 from . import dot, moves
 from .machine import machine, op
 from .tile import Constant, Index, Tile, axis_arg, elementwise, error, made, shape_arg
+from .values import Computed
 
 if TYPE_CHECKING:
     from compassc.language.parser.values import BufferValue, Value
@@ -83,7 +84,7 @@ def tile_where(condition: Elementwise, x: dot.Stored, y: object) -> Tile:
     return elementwise(_chosen, (condition, x, y), "S.tile_where")
 
 
-def _chosen(condition: Any, x: Any, y: Any) -> Value:
+def _chosen(condition: Computed | float, x: Computed | float, y: Computed | float) -> Computed:
     """Elements of x or y; conditions and numbers that are the same for all lanes become vectors."""
     kinds = [v.dtype for v in (x, y, condition) if not is_literal(v)]
     lanes = max(k.lanes for k in kinds)

@@ -8,18 +8,16 @@ Floats: each element is `acc = fma(acc, a[i, k], b[k, j])` for k in order, in fl
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Generic, TypeVar
 
 from compassc.ir.dtypes import FLOAT32, DataType, dtype
 
 from .machine import op
 from .storage import Storage, extents
 from .tile import Constant, Mask, Stored, Tile, allocate, columns, error, masked
+from .values import Computed, Number, Pointer
 
-if TYPE_CHECKING:
-    from compassc.language.parser.values import Value
-    from compassc.language.tiles.tile import Elementwise
-
+_Packed = TypeVar("_Packed")
 ROWS = 4
 """Rows of the result whose accumulators are in registers together."""
 GROUP = 4
@@ -50,7 +48,7 @@ class Product(Tile):
         (_Bytes if self.dtype.is_integer else _Floats)(self, a, b, to).run()
 
 
-class _Blocks:
+class _Blocks(Generic[_Packed]):
     """The loops over blocks of the result."""
 
     def __init__(self, product: Product, a: Storage, b: Storage, to: Storage) -> None:
@@ -63,7 +61,7 @@ class _Blocks:
         packed = self.packed()
         whole = self.rows // ROWS * ROWS
 
-        def rows(count: int) -> Callable[[Any], None]:
+        def rows(count: int) -> Callable[[Number], None]:
             return lambda i: columns(
                 self.at, self.cols, WIDTH, lambda j, lanes, mask: self.block(packed, i, count, j, lanes, mask)
             )
@@ -72,20 +70,20 @@ class _Blocks:
         if self.rows > whole:
             rows(self.rows - whole)(whole)
 
-    def packed(self) -> Any:
+    def packed(self) -> _Packed:
         """The right side as blocks read it."""
         raise NotImplementedError
 
-    def block(self, packed: Any, i: Any, count: int, j: Any, lanes: int, mask: Mask) -> None:
+    def block(self, packed: _Packed, i: Number, count: int, j: Number, lanes: int, mask: Mask) -> None:
         """`count` rows of the result from row i on, `lanes` columns from column j on."""
         raise NotImplementedError
 
-    def places(self, i: Any, count: int, j: Any) -> list[Any]:
+    def places(self, i: Number, count: int, j: Number) -> list[Pointer]:
         pitch = self.to.pitch
         return [self.to.pointer + (i * pitch + j + r * pitch) for r in range(count)]
 
 
-class _Floats(_Blocks):
+class _Floats(_Blocks[Storage]):
     def packed(self) -> Storage:
         """The right side with a row per k, in float32."""
         if not self.transposed:
@@ -94,8 +92,8 @@ class _Floats(_Blocks):
         to = allocate(self.at, (rows, cols), self.b.dtype)
         native = self.b.dtype.native_lanes
 
-        def row(k: Any) -> None:
-            def some(j: Any, lanes: int, mask: Mask) -> None:
+        def row(k: Number) -> None:
+            def some(j: Number, lanes: int, mask: Mask) -> None:
                 source = self.b.pointer + (j * self.b.pitch + k)
                 self.at.do(
                     "vstore", op("vload")(source, mask, lanes, self.b.pitch), to.pointer + (k * to.pitch + j), mask
@@ -106,11 +104,11 @@ class _Floats(_Blocks):
         self.at.loop(0, rows, 1, row)
         return to
 
-    def block(self, packed: Storage, i: Any, count: int, j: Any, lanes: int, mask: Mask) -> None:
+    def block(self, packed: Storage, i: Number, count: int, j: Number, lanes: int, mask: Mask) -> None:
         places = self.places(i, count, j)
         sums = [self.at.variable("total", op("vload")(p, mask, lanes)) for p in places]
 
-        def step(k: Any) -> None:
+        def step(k: Number) -> None:
             right = self.at.let("right", _wide(op("vload")(packed.pointer + (k * packed.pitch + j), mask, lanes)))
             for r, total in enumerate(sums):
                 left = _wide((self.a.pointer + (i * self.a.pitch + k + r * self.a.pitch))[0])
@@ -121,15 +119,15 @@ class _Floats(_Blocks):
             self.at.do("vstore", total.get(), p, mask)
 
 
-def _wide(value: Value) -> Value:
+def _wide(value: Computed) -> Computed:
     return value if value.dtype.element_of is FLOAT32 else op("cast")(value, "float32")
 
 
-class _Bytes(_Blocks):
-    words: Any
+class _Bytes(_Blocks[tuple[Pointer, int]]):
+    words: Pointer
     """The left side, four bytes at a time."""
 
-    def packed(self) -> tuple[Any, int]:
+    def packed(self) -> tuple[Pointer, int]:
         """Words of four bytes: those of rows 4k to 4k + 3 in column n are word `k * pitch + n`."""
         words = -(-self.depth // GROUP)
         pitch = self.cols + -self.cols % 8
@@ -148,8 +146,8 @@ class _Bytes(_Blocks):
         lanes = tile.dtype.native_lanes
         whole = cols // lanes * lanes
 
-        def row(i: Any) -> None:
-            def some(j: Any, mask: Mask = None) -> None:
+        def row(i: Number) -> None:
+            def some(j: Number, mask: Mask = None) -> None:
                 value = op("vload")(tile.pointer + (i * tile.pitch + j), mask, lanes)
                 self.at.do("vstore", value, to.pointer + (i * to.pitch + j), None)
 
@@ -160,13 +158,13 @@ class _Bytes(_Blocks):
         self.at.loop(0, rows, 1, row)
         return to
 
-    def _gather(self, to: object, words: int, pitch: int) -> None:
+    def _gather(self, to: Pointer, words: int, pitch: int) -> None:
         b = self._of_words(self.b)
         source, target = self.at.retyped(b.pointer, "int32"), self.at.retyped(to, "int32")
         step = b.pitch // GROUP
 
-        def row(k: Any) -> None:
-            def some(j: Any, lanes: int, mask: Mask) -> None:
+        def row(k: Number) -> None:
+            def some(j: Number, lanes: int, mask: Mask) -> None:
                 value = op("vload")(source + (j * step + k), mask, lanes, step)
                 self.at.do("vstore", value, target + (k * pitch + j), mask)
 
@@ -174,11 +172,11 @@ class _Bytes(_Blocks):
 
         self.at.loop(0, words, 1, row)
 
-    def _interleave(self, to: object, words: int, pitch: int) -> None:
+    def _interleave(self, to: Pointer, words: int, pitch: int) -> None:
         zipped = op("vzip")
 
-        def row(k: Any, count: int = GROUP) -> None:
-            def some(j: Any, lanes: int, mask: Mask) -> None:
+        def row(k: Number, count: int = GROUP) -> None:
+            def some(j: Number, lanes: int, mask: Mask) -> None:
                 first = self.b.pointer + (k * (GROUP * self.b.pitch) + j)
                 rows = [op("vload")(first + r * self.b.pitch, mask, 32) for r in range(count)]
                 rows += [op("cast")(0, self.b.dtype.with_lanes(32))] * (GROUP - count)
@@ -196,7 +194,7 @@ class _Bytes(_Blocks):
         if words > whole:
             row(whole, self.depth % GROUP)
 
-    def block(self, packed: tuple[Any, int], i: Any, count: int, j: Any, lanes: int, mask: Mask) -> None:
+    def block(self, packed: tuple[Pointer, int], i: Number, count: int, j: Number, lanes: int, mask: Mask) -> None:
         to, pitch = packed
         kind = self.to.dtype
         words = self.words
@@ -205,7 +203,7 @@ class _Bytes(_Blocks):
         zero = op("cast")(0, kind.with_lanes(8))
         sums = [[self.at.variable("total", zero) for _ in range(registers)] for _ in range(count)]
 
-        def group(k: Any) -> None:
+        def group(k: Number) -> None:
             at = to + (k * (pitch * GROUP) + j * GROUP)
             right = [self.at.let("right", op("vload")(at + n * 32)) for n in range(registers)]
             for r, totals in enumerate(sums):
@@ -230,7 +228,7 @@ def _result_type(a: DataType, b: DataType) -> DataType:
     raise error(f"S.tile_dot of {a} and {b}", "both are 8-bit integers, or both floats; convert one with S.cast")
 
 
-def product(a: Stored, b: Stored, acc: Elementwise | None, transposed: object) -> Tile:
+def product(a: object, b: object, acc: object, transposed: object) -> Tile:
     """`acc + a @ b`, checked."""
     if not isinstance(a, Tile) or not isinstance(b, Tile) or not (acc is None or isinstance(acc, Tile)):
         raise error("S.tile_dot takes tiles", "load them with S.tile_load")

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from compassc.ir.dtypes import DataType
 from compassc.ops import get
 
 from ..dispatch import LOCAL, op_api, outside_kernel
 from .storage import Storage
+from .values import Computed, Number, Pointer
+
+if TYPE_CHECKING:
+    from ..specs import LoopSpec
+
+_T = TypeVar("_T")
 
 
 class Variable(Protocol):
     """A vector variable."""
 
-    def get(self) -> Any:
+    def get(self) -> Computed:
         """Its value."""
 
     def set(self, value: object) -> None:
@@ -32,7 +38,7 @@ class Machine(Protocol):
     def width(self, columns: int) -> int:
         """Lanes that element-wise work on so many columns is done in."""
 
-    def loop(self, start: int, stop: int, step: int, body: Callable[[object], None]) -> None:
+    def loop(self, start: int, stop: int, step: int, body: Callable[[Number], None]) -> None:
         """`for i in range(start, stop, step): body(i)`; a single turn without a loop."""
 
     def when(self, condition: object, body: Callable[[], None]) -> None:
@@ -41,46 +47,46 @@ class Machine(Protocol):
     def do(self, name: str, *args: object) -> None:
         """An operation as a statement."""
 
-    def let(self, name: str, value: object) -> Any:
+    def let(self, name: str, value: _T) -> _T:
         """A scalar or vector that is computed here, once."""
 
     def variable(self, name: str, value: object) -> Variable:
         """A variable that begins with a value."""
 
-    def allocate(self, dtype: DataType, count: int, name: str) -> Any:
+    def allocate(self, dtype: DataType, count: int, name: str) -> Pointer:
         """A pointer to LSRAM of its own, which has a name in messages ("": any)."""
 
-    def retyped(self, pointer: object, kind: str) -> Any:
+    def retyped(self, pointer: Pointer, kind: str) -> Pointer:
         """The same address as a pointer to another type."""
 
-    def store(self, pointer: Any, value: Any) -> None:
+    def store(self, pointer: Pointer, value: object) -> None:
         """`pointer[0] = value`, a scalar."""
 
-    def binary(self, symbol: str, a: object, b: object) -> Any:
+    def binary(self, symbol: str, a: object, b: object) -> Computed:
         """`a symbol b`, where literals take the type of the other side; also `and` and `or` of conditions."""
 
-    def missing(self, condition: object) -> Any:
+    def missing(self, condition: object) -> Computed:
         """`not condition`."""
 
-    def unary(self, symbol: str, a: object) -> Any:
+    def unary(self, symbol: str, a: object) -> Computed:
         """`symbol a`."""
 
     def constant(self, x: object) -> int | None:
         """A number that is known while the kernel is compiled; None for anything else."""
 
-    def operand(self, x: object, what: str) -> Any:
+    def operand(self, x: object, what: str) -> Number:
         """A scalar operand of a tile, checked: a number or a scalar value."""
 
-    def sample(self, dtype: DataType) -> Any:
+    def sample(self, dtype: DataType) -> Computed:
         """Some value of a type, of which only the type of what is computed from it is asked."""
 
     def add_product(self, a: Storage, b: Storage, to: Storage, transposed: bool) -> bool:
         """Add a product of matrices to a third one, where there is a way of its own to that; whether it is done."""
 
-    def shared_loop(self, counts: tuple[object, ...], stages: int) -> Any:
+    def shared_loop(self, counts: tuple[object, ...], stages: int) -> LoopSpec:
         """What the loop of S.parallel_tiles runs over."""
 
-    def tensor(self, x: object) -> tuple[Any, tuple[Any, ...]]:
+    def tensor(self, x: object) -> tuple[Pointer, tuple[Number, ...]]:
         """Pointer and shape of a buffer in device memory, checked."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from compassc.ir.dtypes import DataType, dtype
 from compassc.ops.args import known_int
@@ -12,15 +11,18 @@ from compassc.ops.numeric import literal
 
 from .machine import Machine, op
 from .storage import Shape, Storage, extents
-from .tile import Mask, Tile, Vector, axis_arg, columns, elementwise, error, masked
+from .tile import Mask, Row, Tile, Vector, axis_arg, columns, elementwise, error, masked
+from .values import Computed, Number, Pointer
 
+Condition = bool | Computed
+"""Whether something holds, known or not."""
 _32_BITS = {"i": "int32", "u": "uint32", "f": "float32", "b": "float32"}
 
 
 class Place:
     """The part of a tensor that a tile covers: which rows and columns of the tile exist there, and where they begin."""
 
-    def __init__(self, at: Machine, what: str, tensor: Any, offsets: Any, shape: Shape) -> None:
+    def __init__(self, at: Machine, what: str, tensor: object, offsets: object, shape: Shape) -> None:
         self.pointer, dims = at.tensor(tensor)
         given = tuple(offsets) if isinstance(offsets, (tuple, list)) else (offsets,)
         if len(given) != len(dims) or len(shape) > len(dims):
@@ -31,8 +33,8 @@ class Place:
         given = tuple([at.operand(known_int(o), f"{what}: an offset") for o in given])
         self.at, self.shape, self.dtype = at, shape, self.pointer.dtype
         lead = len(dims) - len(shape)
-        start: Any = 0
-        self.outer: list[Any] = []
+        start: Number = 0
+        self.outer: list[Computed] = []
         for offset, size in zip(given[:lead], dims):
             start = self._sum(start, size, offset)
             self.outer += self._exists(offset, size)
@@ -47,13 +49,13 @@ class Place:
         self.start = start
         self.pitch = dims[-1]
 
-    def _sum(self, start: Any, size: Any, offset: Any) -> Any:
+    def _sum(self, start: Number, size: Number, offset: Number) -> Number:
         scaled = start if type(start) is int and not start else start * size
         if type(scaled) is int and not scaled:
             return offset
         return scaled if type(offset) is int and not offset else scaled + offset
 
-    def _axis(self, offset: Any, size: Any, length: int) -> tuple[Any, Any, Any]:
+    def _axis(self, offset: Number, size: Number, length: int) -> tuple[Number, Number, Number]:
         """Of an axis: the first element of the tile that exists, how many do, and which of the tensor's the first one is."""
         at = self.at
         if type(offset) is int and type(size) is int:
@@ -67,19 +69,19 @@ class Place:
         low = at.let("low", op("max")(_less(at, 0, offset), 0))
         return low, at.let("count", end - low), offset + low
 
-    def _exists(self, offset: Any, size: Any) -> list[Any]:
+    def _exists(self, offset: Number, size: Number) -> list[Computed]:
         """The conditions under which an index is one of the tensor, apart from those that surely hold."""
         at = self.at
         low = [] if type(offset) is int and offset >= 0 else [at.binary(">=", offset, 0)]
         high = [] if type(offset) is type(size) is int and offset < size else [at.binary("<", offset, size)]
         return [at.let("exists", c) for c in low + high]
 
-    def conditions(self) -> tuple[Any, Any]:
+    def conditions(self) -> tuple[Condition, Condition]:
         """Whether some of the tile is missing in the tensor, and whether anything exists."""
         runtime = [(n, m) for n, m in zip(self.count, self.shape) if type(n) is not int]
         fixed = [(n, m) for n, m in zip(self.count, self.shape) if type(n) is int]
-        less: Any = any(n < m for n, m in fixed)
-        some: Any = all(n > 0 for n, _ in fixed)
+        less: Condition = any(n < m for n, m in fixed)
+        some: Condition = all(n > 0 for n, _ in fixed)
         for n, m in runtime:
             less = (n < m) if less is False else True if less is True else self.at.binary("or", less, n < m)
             some = False if some is False else (n > 0) if some is True else self.at.binary("and", some, n > 0)
@@ -106,7 +108,7 @@ class Place:
             copy(far, near, cols, storage.pitch, rows, self.pitch)
 
 
-def _less(at: Machine, a: Any, b: object) -> Any:
+def _less(at: Machine, a: Number, b: Number) -> Number:
     if type(b) is int and not b:
         return a
     return at.binary("-", a, b)
@@ -115,7 +117,7 @@ def _less(at: Machine, a: Any, b: object) -> Any:
 class Loaded(Tile):
     """A part of a tensor; what lies beyond the tensor is a constant."""
 
-    def __init__(self, at: Machine, tensor: Any, offsets: Any, shape: Shape, value: Any) -> None:
+    def __init__(self, at: Machine, tensor: object, offsets: object, shape: Shape, value: object) -> None:
         self.place = Place(at, "S.tile_load", tensor, offsets, shape)
         self.value = value
         super().__init__(at, shape, self.place.dtype)
@@ -132,16 +134,16 @@ class Loaded(Tile):
             self.at.when(less, lambda: self.at.do("dma_memset", pointer, value, count))
         self.at.when(some, lambda: self.place.copy(to, True))
 
-    def _filling(self, to: Storage) -> tuple[Any, Any]:
+    def _filling(self, to: Storage) -> tuple[Pointer, object]:
         """What is filled with which number; floats by their bits, infinities too."""
         value = self.value
-        if to.dtype.is_integer or type(value) not in (int, float) or not value:
+        if to.dtype.is_integer or not (type(value) is int or type(value) is float) or not value:
             return to.pointer, value
         kind = f"int{to.dtype.bits}"
         return self.at.retyped(to.pointer, kind), int(literal(float(value), to.dtype).view(kind))
 
 
-def store(at: Machine, tensor: Any, offsets: Any, tile: Tile) -> None:
+def store(at: Machine, tensor: object, offsets: object, tile: Tile) -> None:
     """Write a tile to a tensor, as far as it exists."""
     place = Place(at, "S.tile_store", tensor, offsets, tile.shape)
     if place.dtype is not tile.dtype:
@@ -155,14 +157,14 @@ def store(at: Machine, tensor: Any, offsets: Any, tile: Tile) -> None:
 
 # ---------------------------------------------------------------------------------------------------------- reductions
 
-JOINS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+JOINS: dict[str, tuple[str, Callable[[Computed, Computed], Computed]]] = {
     "sum": ("vrpadd", lambda a, b: op("vadd")(a, b)),
     "max": ("vrpmax", lambda a, b: op("max")(a, b)),
     "min": ("vrpmin", lambda a, b: op("min")(a, b)),
 }
 
 
-def identity(how: str, kind: DataType) -> Any:
+def identity(how: str, kind: DataType) -> object:
     """What changes nothing when it is joined."""
     if how == "sum":
         return 0 if kind.is_integer else 0.0
@@ -200,17 +202,17 @@ class Reduced(Tile):
     def write(self, to: Storage) -> None:
         (self._rows if self.axis == 0 else self._columns)(to, self.tile.rows(self.tile.shape))
 
-    def _vector(self, value: Any) -> Any:
+    def _vector(self, value: Computed) -> Computed:
         return value if value.dtype.element_of is self.joined else op("cast")(value, str(self.joined))
 
-    def _result(self, value: object) -> Any:
+    def _result(self, value: Computed) -> Computed:
         return value if self.joined is self.dtype else op("cast")(value, str(self.dtype))
 
-    def _rows(self, to: Storage, source: Callable[[Any], Vector]) -> None:
+    def _rows(self, to: Storage, source: Row) -> None:
         rows, cols = extents(self.tile.shape)
         join = JOINS[self.how][1]
 
-        def some(j: Any, lanes: int, mask: Mask) -> None:
+        def some(j: Number, lanes: int, mask: Mask) -> None:
             total = self.at.variable("total", self._wide(source(0)(j, lanes, mask), lanes))
             self.at.loop(
                 1, rows, 1, lambda i: total.set(join(total.get(), self._wide(source(i)(j, lanes, mask), lanes)))
@@ -222,17 +224,17 @@ class Reduced(Tile):
         else:
             columns(self.at, cols, self.at.width(cols), some)
 
-    def _wide(self, value: Any, lanes: int) -> Any:
+    def _wide(self, value: Computed, lanes: int) -> Computed:
         value = self._vector(value)
         return value if value.dtype.lanes > 1 else op("vbcast")(value, None, lanes)
 
-    def _columns(self, to: Storage, source: Callable[[Any], Vector], count: int = 0) -> None:
+    def _columns(self, to: Storage, source: Row, count: int = 0) -> None:
         rows, cols = (1, count) if count else extents(self.tile.shape)
         native = self.joined.native_lanes
         lanes = native * min(4, -(-cols // native))
         across, join = JOINS[self.how]
 
-        def row(i: Any) -> None:
+        def row(i: Number) -> None:
             elements = source(i)
             whole = cols // lanes * lanes
             first = self._some(elements, 0, lanes, None if whole else cols)
@@ -250,22 +252,22 @@ class Reduced(Tile):
 
         self.at.loop(0, rows, 1, row)
 
-    def _some(self, elements: Vector, j: Any, lanes: int, active: int | None) -> Any:
+    def _some(self, elements: Vector, j: Number, lanes: int, active: int | None) -> Computed:
         """Lanes to be joined; those behind the end are the identity."""
         mask = None if active is None else masked(active, lanes)
         value = self._wide(elements(j, lanes, mask), lanes)
         return value if mask is None else op("vsel")(value, identity(self.how, self.joined), mask)
 
 
-def reduced(tile: Any, how: str, axis: Any) -> Tile:
+def reduced(tile: object, how: str, axis: object) -> Tile:
     """A reduction along an axis, checked."""
     what = f"S.tile_{how}"
     if not isinstance(tile, Tile):
         raise error(f"{what} takes a tile", "load one with S.tile_load")
-    axis = axis_arg(axis, len(tile.shape), what)
+    number = axis_arg(axis, len(tile.shape), what)
     if tile.dtype.is_bool:
         raise error(f"{what}: a tile of conditions has no {how}", "choose numbers by them with S.tile_where")
-    result = Reduced(tile, how, axis)
-    if tile.shape[axis] == 1:
+    result = Reduced(tile, how, number)
+    if tile.shape[number] == 1:
         return elementwise(lambda x: op("cast")(x, str(result.dtype)), (tile,), what)
     return result.stored() if tile.at.eager else result

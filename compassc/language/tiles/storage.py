@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from compassc.ir.dtypes import DataType
+
+from .values import Pointer
 
 Shape = tuple[int, ...]
 
@@ -20,7 +21,7 @@ class Storage:
     """Where a tile lies: `pitch` elements from row to row; a column (and a single element) without gaps. `base`: the
     allocation, which views share."""
 
-    pointer: Any
+    pointer: Pointer
     dtype: DataType
     shape: Shape
     pitch: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core.errors import CompassError
 from compass_core.shapes import broadcast_shape
@@ -14,14 +14,15 @@ from compassc.ir.dtypes import INT32, STORAGE, DataType
 from .. import python_operators
 from .machine import Machine, machine, op
 from .storage import Shape, Storage, extents
+from .values import Computed, Number, Pointer
 
 if TYPE_CHECKING:
     from compassc.ops.core import Op
 
 Mask = list[bool] | None
-Vector = Callable[[Any, int, Mask], Any]
+Vector = Callable[[Number, int, Mask], Computed]
 """The elements from a column on, so many of them, where a mask says which of these there are."""
-Row = Callable[[Any], Vector]
+Row = Callable[[Number], Vector]
 """The elements of a row."""
 CODE = "tile"
 FIXED = "a tile is a value: choose elements with S.tile_where, or store the parts one by one with S.tile_store"
@@ -120,7 +121,7 @@ class Tile(ABC):
     def __bool__(self) -> bool:
         raise error("a tile has no truth value", "choose elements with S.tile_where")
 
-    def __getitem__(self, index: Any) -> Stored:
+    def __getitem__(self, index: object) -> Stored:
         return self.stored()[index]
 
     def __setitem__(self, index: object, value: object) -> None:
@@ -162,7 +163,7 @@ class Stored(Tile):
                 element = self.at.let("element", s.pointer[0])
                 return lambda i: lambda j, lanes, mask: element
 
-            def spread(i: object) -> Vector:
+            def spread(i: Number) -> Vector:
                 value = self.at.let("element", _moved(s.pointer, i)[0])
                 return lambda j, lanes, mask: value
 
@@ -173,13 +174,13 @@ class Stored(Tile):
         if rows == 1:
             return lambda i: lambda j, lanes, mask: one(_moved(s.pointer, j), mask, lanes)
 
-        def row(i: Any) -> Vector:
+        def row(i: Number) -> Vector:
             start = _moved(s.pointer, i * s.pitch)
             return lambda j, lanes, mask: one(_moved(start, j), mask, lanes)
 
         return row
 
-    def __getitem__(self, index: Any) -> Stored:
+    def __getitem__(self, index: object) -> Stored:
         parts = index if isinstance(index, tuple) else (index,)
         if len(parts) > len(self.shape) or not all(isinstance(p, slice) for p in parts):
             raise error("a tile is cut by slices, one per dimension", "write t[0:4], or t[:, 0:8]")
@@ -215,14 +216,14 @@ def _cut(at: Machine, part: slice, size: int) -> tuple[int, int]:
     return start, stop
 
 
-def _moved(pointer: Any, offset: Any) -> Any:
+def _moved(pointer: Pointer, offset: Number) -> Pointer:
     return pointer if type(offset) is int and not offset else pointer + offset
 
 
 class Elementwise(Tile):
     """`function` of the elements of operands: tiles, scalars and literals."""
 
-    def __init__(self, at: Machine, function: Callable[..., Any], operands: tuple[Any, ...], what: str) -> None:
+    def __init__(self, at: Machine, function: Callable[..., Computed], operands: tuple[object, ...], what: str) -> None:
         self.function, self.operands = function, operands
         samples = [at.sample(x.dtype.with_lanes(PROBE)) if isinstance(x, Tile) else x for x in operands]
         found: DataType = function(*samples).dtype
@@ -234,7 +235,7 @@ class Elementwise(Tile):
         return [x for x in self.operands if isinstance(x, Tile)]
 
     def reads(self, base: object, to: Storage | None = None) -> bool:
-        together = [x for x in self.operands if isinstance(x, Stored) or _inside(x, self.shape)]
+        together = [x for x in self.parts() if isinstance(x, Stored) or _inside(x, self.shape)]
         return any(x.reads(base, to) for x in together)
 
     def rows(self, shape: Shape) -> Row:
@@ -242,13 +243,13 @@ class Elementwise(Tile):
             return self.stored().rows(shape)
         parts = [self._part(x, shape) for x in self.operands]
 
-        def row(i: Any) -> Vector:
+        def row(i: Number) -> Vector:
             vectors = [p(i) for p in parts]
             return lambda j, lanes, mask: self.function(*[v(j, lanes, mask) for v in vectors])
 
         return row
 
-    def _part(self, x: object, shape: Shape) -> Row:
+    def _part(self, x: object, shape: Shape) -> Callable[[Number], Callable[[Number, int, Mask], object]]:
         if isinstance(x, Tile):
             return x.rows(shape)
         if type(x) in (int, float, bool):
@@ -265,7 +266,7 @@ def _inside(x: object, shape: Shape) -> bool:
     return isinstance(x, Elementwise) and extents(x.shape) == extents(shape)
 
 
-def element(value: object, dtype: DataType) -> Any:
+def element(value: object, dtype: DataType) -> Computed:
     """A number or scalar as an element of a type."""
     return op("cast")(str(value) if type(value) is float and not isfinite(value) else value, dtype)
 
@@ -302,7 +303,7 @@ class Index(Tile):
         if extents(shape) != extents(self.shape):
             return self.stored().rows(shape)
         if self.along_rows:
-            return lambda i: lambda j, lanes, mask: op("cast")(i, INT32) if type(i) is int else i
+            return lambda i: lambda j, lanes, mask: op("cast")(i, INT32) if isinstance(i, int) else i
         return lambda i: lambda j, lanes, mask: op("cast")(list(range(lanes)), f"int32x{lanes}") + j
 
     def write(self, to: Storage) -> None:
@@ -315,11 +316,11 @@ def fill(at: Machine, to: Storage, source: Row) -> None:
     if to.is_column:
         rows, cols = 1, rows
 
-    def row(i: Any) -> None:
+    def row(i: Number) -> None:
         start = _moved(to.pointer, i * to.pitch) if rows > 1 else to.pointer
         elements = source(i)
 
-        def some(j: object, lanes: int, mask: Mask) -> None:
+        def some(j: Number, lanes: int, mask: Mask) -> None:
             value = elements(j, lanes, mask)
             if value.dtype.lanes == 1:
                 value = op("vbcast")(op("cast")(value, to.dtype), None, lanes)
@@ -330,7 +331,7 @@ def fill(at: Machine, to: Storage, source: Row) -> None:
     at.loop(0, rows, 1, row)
 
 
-def columns(at: Machine, count: int, lanes: int, some: Callable[[Any, int, Mask], None]) -> None:
+def columns(at: Machine, count: int, lanes: int, some: Callable[[Number, int, Mask], None]) -> None:
     """Call `some` for pieces of a row: whole vectors, and one with a mask for the rest."""
     whole = count // lanes * lanes
     at.loop(0, whole, lanes, lambda j: some(j, lanes, None))
@@ -349,7 +350,7 @@ def made(tile: Tile) -> Tile:
     return tile.stored() if tile.at.eager and tile.dtype in STORAGE else tile
 
 
-def elementwise(function: Callable[..., object], operands: tuple[object, ...], what: str) -> Tile:
+def elementwise(function: Callable[..., Computed], operands: tuple[object, ...], what: str) -> Tile:
     """A function of elements."""
     at = machine(what)
     checked = tuple([x if isinstance(x, Tile) else at.operand(x, what) for x in operands])

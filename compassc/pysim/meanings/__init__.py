@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from compass_core.arrays import Array
+from compassc.ir.dtypes import DataType
 from compassc.ops.core import Op
 
 Meaning = Callable[..., Any]
@@ -51,7 +53,7 @@ def by_definition(op: Op) -> Meaning:
     assert op.definition is not None
     definition = op.definition
 
-    def run(*arrays: Any, dtype: Any, **options: Any) -> Any:
+    def run(*arrays: Array, dtype: DataType, **options: Any) -> Array:
         rows = [np.reshape(x, (1, -1)) for x in arrays]
         lanes = {k: v if v is None else np.reshape(v, (1, -1)) for k, v in options.items() if k in ("mask", "r")}
         out = definition(*rows, to=dtype, **{**options, **lanes})[0]

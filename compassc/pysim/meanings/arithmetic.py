@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from compassc.ir.dtypes import DataType
 
 
-def exact(x: Any) -> Array:
+def exact(x: Array) -> Array:
     """Integer lanes in a type that holds sums and most products of them."""
     return x.astype(np.int64)
 
 
-def wrap_or_clip(value: Any, dtype: Any, saturate: bool) -> Array:
+def wrap_or_clip(value: Array, dtype: DataType, saturate: bool) -> Array:
     """An exact integer result (int64) brought into `dtype`: clipped, or modulo 2^bits."""
     if saturate:
         low, high = dtype.range()
@@ -30,12 +30,12 @@ def wrap_or_clip(value: Any, dtype: Any, saturate: bool) -> Array:
     return value.astype(np_dtype(dtype))
 
 
-def saturated(value: object, dtype: object) -> Any:
+def saturated(value: Array, dtype: DataType) -> Array:
     return wrap_or_clip(value, dtype, True)
 
 
 @meaning
-def vadd(x: Any, y: Any, dtype: Any, saturate: bool = False) -> Any:
+def vadd(x: Array, y: Array, dtype: DataType, saturate: bool = False) -> Array:
     return x + y if dtype.is_floating else wrap_or_clip(exact(x) + exact(y), dtype, saturate)
 
 
@@ -44,36 +44,36 @@ def vsub(x: Array, y: Array, dtype: DataType, saturate: bool = False) -> Array:
     return x - y if dtype.is_floating else wrap_or_clip(exact(x) - exact(y), dtype, saturate)
 
 
-def pairs(x: Any, y: Any) -> tuple[Any, Any]:
+def pairs(x: Array, y: Array) -> tuple[Array, Array]:
     """The even and the odd lanes of x followed by y: what the pairwise operations combine."""
     both = np.concatenate((x, y))
     return both[::2], both[1::2]
 
 
 @meaning
-def vaddh(x: object, y: object, dtype: object) -> Array:
+def vaddh(x: Array, y: Array, dtype: DataType) -> Array:
     even, odd = pairs(exact(x), exact(y))
     return saturated(even + odd, dtype)
 
 
 @meaning
-def vsubh(x: object, y: object, dtype: object) -> Array:
+def vsubh(x: Array, y: Array, dtype: DataType) -> Array:
     even, odd = pairs(exact(x), exact(y))
     return saturated(even - odd, dtype)
 
 
 @meaning
-def abs(x: Array, dtype: DataType, saturate: bool = False) -> Any:
+def abs(x: Array, dtype: DataType, saturate: bool = False) -> Array:
     return np.abs(x) if dtype.is_floating else wrap_or_clip(np.abs(exact(x)), dtype, saturate)
 
 
 @meaning
-def rint(x: Array, dtype: DataType) -> Any:
+def rint(x: Array, dtype: DataType) -> Array:
     return fp.in_float(np.rint, dtype, x)
 
 
 @meaning
-def clip(x: Array, min_val: Array, max_val: Array, dtype: DataType, mask: Array | None = None) -> Any:
+def clip(x: Array, min_val: Array, max_val: Array, dtype: DataType, mask: Array | None = None) -> Array:
     if x.ndim and dtype.is_floating:
         value = np.where(x > max_val, max_val, np.where(x < min_val, min_val, x))
     elif dtype.is_floating:
@@ -100,7 +100,7 @@ def vdiv(x: Array, y: Array, dtype: DataType) -> Array:
 
 
 @meaning
-def vmod(x: object, y: object, dtype: object) -> Array:
+def vmod(x: Array, y: Array, dtype: DataType) -> Array:
     a, b = exact(x), exact(y)
     return np.where(b == 0, 0, a - truncated_quotient(a, b) * b).astype(np_dtype(dtype))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,34 +15,34 @@ if TYPE_CHECKING:
     from compassc.ir.dtypes import DataType
 
 
-def masks_off(value: Array, dtype: DataType, mask: Array) -> Array:
+def masks_off(value: Array, dtype: DataType, mask: Array | None) -> Array:
     """Inactive lanes of a mask result are false; those of integers are undefined."""
     return value & mask if mask is not None and dtype.is_bool else value
 
 
 @meaning
-def vand(x: Array, y: Array, dtype: DataType, mask: Any = None) -> Array:
+def vand(x: Array, y: Array, dtype: DataType, mask: Array | None = None) -> Array:
     return masks_off(x & y, dtype, mask)
 
 
 @meaning
-def vor(x: Array, y: Array, dtype: DataType, mask: Any = None) -> Array:
+def vor(x: Array, y: Array, dtype: DataType, mask: Array | None = None) -> Array:
     return masks_off(x | y, dtype, mask)
 
 
 @meaning
-def vxor(x: Array, y: Array, dtype: DataType, mask: Any = None) -> Array:
+def vxor(x: Array, y: Array, dtype: DataType, mask: Array | None = None) -> Array:
     return masks_off(x ^ y, dtype, mask)
 
 
 @meaning
-def vinv(x: Array, dtype: DataType, mask: Any = None) -> Array:
+def vinv(x: Array, dtype: DataType, mask: Array | None = None) -> Array:
     return masks_off(~x, dtype, mask)
 
 
 @meaning
-def vall(mask: Array, dtype: DataType) -> Any:
-    return np.all(mask)
+def vall(mask: Array, dtype: DataType) -> Array:
+    return np.logical_and.reduce(mask)
 
 
 @meaning
@@ -63,7 +63,7 @@ def shifted_right(x: Array, shift: Array, with_round: bool) -> Array:
     )
 
 
-def narrowed(x: Any, shift: Any, dtype: Any, mask: Any, saturate: bool, with_round: bool) -> Array:
+def narrowed(x: Array, shift: Array, dtype: DataType, mask: Array | None, saturate: bool, with_round: bool) -> Array:
     """The shifted values in the low slots of their old places, 0 elsewhere and where inactive."""
     value = shifted_right(x, shift, with_round)
     if saturate:
@@ -75,10 +75,10 @@ def narrowed(x: Any, shift: Any, dtype: Any, mask: Any, saturate: bool, with_rou
 
 @meaning
 def vnsr(
-    x: object,
-    shift: object,
-    dtype: object,
-    mask: object = None,
+    x: Array,
+    shift: Array,
+    dtype: DataType,
+    mask: Array | None = None,
     saturate: bool = False,
     with_round: bool = False,
     to_h: bool = False,
@@ -87,7 +87,7 @@ def vnsr(
 
 
 @meaning
-def vnsrsr(x: Array, shift: Array, dtype: DataType, mask: object = None, to_h: bool = False) -> Array:
+def vnsrsr(x: Array, shift: Array, dtype: DataType, mask: Array | None = None, to_h: bool = False) -> Array:
     return narrowed(x, shift, dtype, mask, True, True)
 
 
@@ -108,7 +108,7 @@ def vror(x: Array, shift: Array, dtype: DataType) -> Array:
     return ((bits >> by) | (bits << (dtype.bits - by))).astype(x.dtype)
 
 
-def bits_of(x: Any) -> Any:
+def bits_of(x: Array) -> Array:
     """The bits of each integer as uint8, lowest first, along a new last axis."""
     return np.unpackbits(np.asarray(x)[..., None].view(np.uint8), axis=-1, bitorder="little")
 
@@ -125,7 +125,7 @@ def vcls(x: Array, dtype: DataType) -> Array:
 
 
 @meaning
-def clz(x: object, dtype: object) -> Array:
+def clz(x: Array, dtype: DataType) -> Array:
     return leading_zeros(bits_of(x)).astype(np_dtype(dtype))
 
 
@@ -135,5 +135,5 @@ def vbrevs(x: Array, dtype: DataType) -> Array:
 
 
 @meaning
-def vpcnt(x: object, dtype: object) -> Array:
+def vpcnt(x: Array, dtype: DataType) -> Array:
     return bits_of(x).sum(axis=-1).astype(np_dtype(dtype))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from compass_core.arrays import Array
 from compass_core.errors import CompassError
 
 from .. import fp
+from ..direct import Function
 from . import meaning
 from .arithmetic import pairs
 
@@ -17,81 +18,81 @@ if TYPE_CHECKING:
     from compassc.ir.dtypes import DataType
 
 
-def active(found: Any, mask: Any) -> Any:
+def active(found: Array, mask: Array | None) -> Array:
     """A result that is false in inactive lanes; scalars have no mask."""
     return found if mask is None or not found.ndim else found & mask
 
 
 @meaning
-def vceq(x: object, y: object, dtype: object, mask: object = None) -> Array:
+def vceq(x: Array, y: Array, dtype: DataType, mask: Array | None = None) -> Array:
     return active(x == y, mask)
 
 
 @meaning
-def vcneq(x: object, y: object, dtype: object, mask: object = None) -> Array:
+def vcneq(x: Array, y: Array, dtype: DataType, mask: Array | None = None) -> Array:
     return active(x != y, mask)
 
 
 @meaning
-def vcge(x: Array, y: Array, dtype: DataType, mask: object = None) -> Array:
+def vcge(x: Array, y: Array, dtype: DataType, mask: Array | None = None) -> Array:
     return active(x >= y, mask)
 
 
 @meaning
-def vcgt(x: Array, y: Array, dtype: DataType, mask: object = None) -> Array:
+def vcgt(x: Array, y: Array, dtype: DataType, mask: Array | None = None) -> Array:
     return active(x > y, mask)
 
 
 @meaning
-def vcle(x: Array, y: Array, dtype: DataType, mask: object = None) -> Array:
+def vcle(x: Array, y: Array, dtype: DataType, mask: Array | None = None) -> Array:
     return active(x <= y, mask)
 
 
 @meaning
-def vclt(x: Array, y: Array, dtype: DataType, mask: object = None) -> Array:
+def vclt(x: Array, y: Array, dtype: DataType, mask: Array | None = None) -> Array:
     return active(x < y, mask)
 
 
 @meaning
-def isnan(x: Array, dtype: DataType, mask: object = None) -> Array:
+def isnan(x: Array, dtype: DataType, mask: Array | None = None) -> Array:
     return active(np.asarray(np.isnan(x)), mask)
 
 
 @meaning
-def isinf(x: Array, dtype: DataType, mask: object = None) -> Array:
+def isinf(x: Array, dtype: DataType, mask: Array | None = None) -> Array:
     return active(np.asarray(np.isinf(x)), mask)
 
 
 @meaning
-def isfinite(x: Array, dtype: DataType, mask: object = None) -> Array:
+def isfinite(x: Array, dtype: DataType, mask: Array | None = None) -> Array:
     return active(np.asarray(np.isfinite(x)), mask)
 
 
-def _by_type(integer: Any, floating: Any, x: Any, y: Any, dtype: Any) -> Array:
+def _by_type(integer: Function, floating: Function, x: Array, y: Array, dtype: DataType) -> Array:
     return floating(x, y) if dtype.is_floating else integer(x, y)
 
 
 @meaning
-def max(x: Any, y: Any, dtype: Any) -> Any:
+def max(x: Array, y: Array, dtype: DataType) -> Array:
     return _by_type(np.maximum, fp.larger, x, y, dtype)
 
 
 @meaning
-def min(x: Any, y: Any, dtype: Any) -> Any:
+def min(x: Array, y: Array, dtype: DataType) -> Array:
     return _by_type(np.minimum, fp.smaller, x, y, dtype)
 
 
 @meaning
-def vmaxh(x: object, y: object, dtype: object) -> Array:
+def vmaxh(x: Array, y: Array, dtype: DataType) -> Array:
     return np.maximum(*pairs(x, y))
 
 
 @meaning
-def vminh(x: object, y: object, dtype: object) -> Array:
+def vminh(x: Array, y: Array, dtype: DataType) -> Array:
     return np.minimum(*pairs(x, y))
 
 
-def reduced(better: Any, x: Any, dtype: Any, mask: Any, return_idx: bool, largest: bool) -> Array:
+def reduced(better: Function, x: Array, dtype: DataType, mask: Array | None, return_idx: bool, largest: bool) -> Array:
     """Lane 0: the best active lane, found by halving as the compiled code does, where NaN never wins; lane 1: its
     index as an integer bit pattern."""
     candidates = np.ones(len(x), bool) if mask is None else np.asarray(mask)
@@ -115,10 +116,10 @@ def reduced(better: Any, x: Any, dtype: Any, mask: Any, return_idx: bool, larges
 
 
 @meaning
-def vrpmax(x: object, dtype: object, mask: object = None, return_idx: bool = False) -> Array:
+def vrpmax(x: Array, dtype: DataType, mask: Array | None = None, return_idx: bool = False) -> Array:
     return reduced(fp.larger, x, dtype, mask, return_idx, True)
 
 
 @meaning
-def vrpmin(x: object, dtype: object, mask: object = None, return_idx: bool = False) -> Array:
+def vrpmin(x: Array, dtype: DataType, mask: Array | None = None, return_idx: bool = False) -> Array:
     return reduced(fp.smaller, x, dtype, mask, return_idx, False)

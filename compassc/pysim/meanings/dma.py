@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from compass_core.arrays import Array
@@ -13,15 +11,13 @@ from compassc.ops.dma import SRAM, check_copy, check_fill, check_memset, check_u
 from compassc.ops.numeric import np_dtype
 
 from ...language.dispatch import LOCAL
-from ..memory import bounds_error, index_of, pointer_of
-from ..values import python_number, to_element
+from ..impl import operand_type
+from ..memory import PyPointer, bounds_error, index_of, pointer_of
+from ..values import to_element
 from . import meaning
 from .sync import sim_event
 
-if TYPE_CHECKING:
-    from compassc.pysim.memory import PyPointer
-
-Copy = tuple[Any, Any, int, int, int, int]
+Copy = tuple[PyPointer, PyPointer, int, int, int, int]
 
 
 def _sim_kind(p: PyPointer) -> tuple[DataType, str]:
@@ -52,7 +48,7 @@ def _number(x: object, what: str, name: str) -> int:
     return x if type(x) is int else index_of(x, f"{what}: {name}")
 
 
-def _bytes(p: Any, size: int, what: str) -> Array:
+def _bytes(p: PyPointer, size: int, what: str) -> Array:
     """The storage's bytes from a pointer on, at least `size` of them."""
     if p.storage is None:
         raise CompassError(f"{what}: a null pointer is accessed", code="null", help="test p.is_nullptr first")
@@ -62,9 +58,9 @@ def _bytes(p: Any, size: int, what: str) -> Array:
     return p.storage.data[p.offset : p.offset + size]
 
 
-def _watched(p: Any, what: str, size: int, count: int, step: int, writes: bool) -> None:
+def _watched(p: PyPointer, what: str, size: int, count: int, step: int, writes: bool) -> None:
     """Tell a checked memory about `count` rows of `size` bytes, `step` bytes apart."""
-    if p.storage.watch is not None:
+    if p.storage is not None and p.storage.watch is not None:
         p.storage.watch.access(what, p.offset, size, count, step, writes, None)
 
 
@@ -192,8 +188,7 @@ def dma_memset(ptr: object, value: object, num: object) -> None:
     to = pointer_of(ptr, "S.dma_memset: ptr")
     elem = to.dtype.element_of
     check_memset(elem, to.scope)
-    value = python_number(value)
-    check_fill(value, elem)
+    check_fill(operand_type("dma_memset", value), elem)
     count = _number(num, "S.dma_memset", "num")
     if count < 0:
         raise CompassError(f"S.dma_memset: num must not be negative, got {count}", code="dma-size")

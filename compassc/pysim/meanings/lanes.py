@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from . import meaning
 
 
 @meaning
-def iota(dtype: object, lanes: object, start: object = 0, step: object = 1) -> Any:
+def iota(dtype: object, lanes: object, start: object = 0, step: object = 1) -> object:
     vector = iota_type(dtype, lanes)
     elem = vector.element_of
     start, step = known_int(python_number(start)), known_int(python_number(step))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,16 +15,17 @@ from compassc.language.dispatch import LOCAL
 from compassc.ops.numeric import np_dtype
 
 from .. import fp
+from ..direct import Function
 from . import meaning
 
 if TYPE_CHECKING:
     from compassc.ir.dtypes import DataType
 
 
-def _of_one(name: str, compute: Callable[..., object], function: Callable[[Any], Any]) -> None:
+def _of_one(name: str, compute: Callable[[Function, DataType, Array], Array], function: Function) -> None:
     """Register the meaning of a function of one operand, as `fp.in_float` or `fp.in_double` computes it."""
 
-    def run(x: Any, dtype: Any) -> Any:
+    def run(x: Array, dtype: DataType) -> Array:
         return compute(function, dtype, x)
 
     run.__name__ = name

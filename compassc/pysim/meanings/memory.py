@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.operators import wrap
 from compassc.ir.dtypes import DataType
@@ -30,7 +30,7 @@ def stride_value(stride: object, what: str) -> int:
     return step
 
 
-def last_active(active: Any) -> int:
+def last_active(active: Array) -> int:
     """The highest true lane; -1 when there is none."""
     found = np.flatnonzero(active)
     return int(found[-1]) if found.size else -1
@@ -50,9 +50,8 @@ def loaded_at(ptr: PyPointer, step: int) -> PyVar:
 
 
 @meaning
-def vload(ptr: Any, mask: Any = None, lanes: Any = None, stride: Any = 1) -> Any:
-    if type(ptr) is not PyPointer:
-        ptr = pointer_of(ptr, "S.vload: ptr")
+def vload(ptr: object, mask: object = None, lanes: object = None, stride: object = 1) -> PyVar:
+    ptr = ptr if type(ptr) is PyPointer else pointer_of(ptr, "S.vload: ptr")
     result = _DEFAULT.get(ptr.dtype) if lanes is None else None
     if mask is None and result is not None and type(stride) is int and stride == 1:
         return ptr.load(0, 1, 1, result, "S.vload")
@@ -62,16 +61,18 @@ def vload(ptr: Any, mask: Any = None, lanes: Any = None, stride: Any = 1) -> Any
             _DEFAULT[ptr.dtype] = result
     count = result.lanes
     view, base = ptr.elements()
+    storage = ptr.storage
+    assert storage is not None
     step = 1 if type(stride) is int and stride == 1 else stride_value(stride, "S.vload")
     stop = base + (count - 1) * step + 1
-    if mask is None:
+    active = None if mask is None else mask_array(mask, count)
+    if active is None:
         if base < 0 or stop > len(view):
             raise bounds_error("S.vload", ptr, 0, (count - 1) * step)
-        if ptr.storage.watch is not None:
+        if storage.watch is not None:
             ptr.watched("S.vload", 0, count, step, False)
         return PyVar(view[base:stop:step].copy(), result)
-    active = mask_array(mask, count)
-    if ptr.storage.watch is not None:
+    if storage.watch is not None:
         ptr.watched("S.vload", 0, count, step, False, active)
     if base >= 0 and stop <= view.size:
         out = np.zeros(count, view.dtype)
@@ -97,9 +98,8 @@ def stored_at(value: PyVar, ptr: PyPointer, step: int) -> None:
 
 
 @meaning
-def vstore(value: Any, ptr: Any, mask: Any = None, stride: Any = 1) -> None:
-    if type(ptr) is not PyPointer:
-        ptr = pointer_of(ptr, "S.vstore: ptr")
+def vstore(value: object, ptr: object, mask: object = None, stride: object = 1) -> None:
+    ptr = ptr if type(ptr) is PyPointer else pointer_of(ptr, "S.vstore: ptr")
     refuse_constant(ptr.scope)
     if type(value) is not PyVar or value.dtype.is_scalar or value.dtype.is_mask:
         raise type_error(f"S.vstore: value must be a vector, got {value!r}", "write p[i] = value for a scalar")
@@ -109,7 +109,9 @@ def vstore(value: Any, ptr: Any, mask: Any = None, stride: Any = 1) -> None:
     else:
         store_ok(dtype, ptr.dtype)
         view, base = ptr.elements(dtype.element_of)
-    if mask is None and type(stride) is int and stride == 1 and base >= 0 and ptr.storage.watch is None:
+    storage = ptr.storage
+    assert storage is not None
+    if mask is None and type(stride) is int and stride == 1 and base >= 0 and storage.watch is None:
         stop = base + dtype.lanes
         if stop <= len(view):
             view[base:stop] = value.value
@@ -125,7 +127,7 @@ def vstore(value: Any, ptr: Any, mask: Any = None, stride: Any = 1) -> None:
         stop = base + top * step + 1
     if base < 0 or stop > len(view):
         raise bounds_error("S.vstore", ptr.as_ptr(dtype), 0, top * step)
-    if ptr.storage.watch is not None:
+    if storage.watch is not None:
         ptr.as_ptr(dtype).watched("S.vstore", 0, dtype.lanes, step, True, active)
     if active is None:
         view[base:stop:step] = value.value
@@ -133,7 +135,7 @@ def vstore(value: Any, ptr: Any, mask: Any = None, stride: Any = 1) -> None:
         np.copyto(view[base:stop:step], value.value[: top + 1], where=active[: top + 1])
 
 
-def gather_positions(ptr: Any, indices: Any, mask: object, what: str) -> tuple[Any, Any, Any]:
+def gather_positions(ptr: PyPointer, indices: PyVar, mask: object, what: str) -> tuple[Array, Array, Array | None]:
     """The storage's elements, the element index per lane (byte offsets wrap at 64 KiB), and the active lanes."""
     view, base = ptr.elements()
     size = ptr.dtype.bytes
@@ -142,13 +144,13 @@ def gather_positions(ptr: Any, indices: Any, mask: object, what: str) -> tuple[A
     used = offsets if active is None else offsets[active]
     if used.size and (base + int(used.min()) < 0 or base + int(used.max()) >= view.size):
         raise bounds_error(what, ptr, int(used.min()), int(used.max()))
-    if ptr.storage.watch is not None:
+    if ptr.storage is not None and ptr.storage.watch is not None:
         for offset in used.tolist():
             ptr.watched(what, offset, 1, 1, what == "S.vstore_scatter")
     return view, base + offsets, active
 
 
-def _atomic(name: str, ptr: object, change: Callable[..., int], *values: object) -> Any:
+def _atomic(name: str, ptr: object, change: Callable[..., int], *values: object) -> PyVar:
     """Replaces the integer at a pointer by `change(old, *values)`, and gives what it was."""
     what = f"S.{name}"
     p = pointer_of(ptr, f"{what}: ptr")
@@ -174,27 +176,27 @@ def _integer(x: object, elem: DataType, what: str) -> int:
 
 
 @meaning
-def atomic_add(ptr: object, value: object) -> Any:
+def atomic_add(ptr: object, value: object) -> PyVar:
     return _atomic("atomic_add", ptr, lambda old, x: old + x, value)
 
 
 @meaning
-def atomic_min(ptr: object, value: object) -> Any:
+def atomic_min(ptr: object, value: object) -> PyVar:
     return _atomic("atomic_min", ptr, min, value)
 
 
 @meaning
-def atomic_max(ptr: object, value: object) -> Any:
+def atomic_max(ptr: object, value: object) -> PyVar:
     return _atomic("atomic_max", ptr, max, value)
 
 
 @meaning
-def atomic_exchange(ptr: object, value: object) -> Any:
+def atomic_exchange(ptr: object, value: object) -> PyVar:
     return _atomic("atomic_exchange", ptr, lambda _, x: x, value)
 
 
 @meaning
-def atomic_compare_exchange(ptr: object, expected: object, value: object) -> Any:
+def atomic_compare_exchange(ptr: object, expected: object, value: object) -> PyVar:
     return _atomic("atomic_compare_exchange", ptr, lambda old, e, x: x if old == e else old, expected, value)
 
 
@@ -205,7 +207,7 @@ def _sim_vector(x: object, what: str) -> DataType:
 
 
 @meaning
-def vload_gather(ptr: PyPointer, indices: PyVar, mask: object = None) -> Any:
+def vload_gather(ptr: PyPointer, indices: PyVar, mask: object = None) -> PyVar:
     ptr = pointer_of(ptr, "S.vload_gather: ptr")
     indices_ok(_sim_vector(indices, "S.vload_gather: indices"), "S.vload_gather")
     view, positions, active = gather_positions(ptr, indices, mask, "S.vload_gather")
@@ -218,7 +220,7 @@ def vload_gather(ptr: PyPointer, indices: PyVar, mask: object = None) -> Any:
 
 
 @meaning
-def vstore_scatter(value: Any, ptr: PyPointer, indices: PyVar, mask: object = None) -> None:
+def vstore_scatter(value: PyVar, ptr: PyPointer, indices: PyVar, mask: object = None) -> None:
     ptr = pointer_of(ptr, "S.vstore_scatter: ptr")
     refuse_constant(ptr.scope)
     indices_ok(_sim_vector(indices, "S.vstore_scatter: indices"), "S.vstore_scatter")

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.errors.rendering import for_stream
 from compassc.ir.dtypes import INT32, pointer_type
 from compassc.ops.args import lanes_arg
-from compassc.ops.misc import SPECIFIER, VECTOR_BYTES, check_printf, const_lanes, print_dtype
+from compassc.ops.misc import SPECIFIER, VECTOR_BYTES, check_printf, const_lanes, literal_print_dtype, print_dtype
 from compassc.ops.numeric import literal
 from compassc.ops.typing import is_literal
 
 from ..accelerator import prepare
 from ..masks import first_lanes, mask_var
 from ..memory import PyBuffer, PyPointer, index_of
-from ..values import pyvar
+from ..values import number
 from . import meaning
 from .sync import sim_event
 
@@ -35,13 +36,13 @@ def const_mask(x: object) -> PyVar:
 
 
 @meaning
-def tail_mask(n: object, lanes: object) -> Any:
+def tail_mask(n: object, lanes: object) -> PyVar:
     total = lanes_arg(lanes, "S.tail_mask")
     count = n if type(n) is int else index_of(n, "S.tail_mask: n")
     return mask_var(first_lanes(max(0, min(count, total)), total))
 
 
-def _truncated(x: np.generic) -> str:
+def _truncated(x: Array) -> str:
     """A float with 6 decimals, truncated; nothing for nan and infinities."""
     v = float(x)
     if not math.isfinite(v):
@@ -57,7 +58,7 @@ def _word(x: object) -> int:
     return int(array.astype(np.float32).view(np.uint32)) if array.dtype.kind not in "iub" else int(array) & 0xFFFFFFFF
 
 
-_FORMATS: dict[str, Callable[[Any], str]] = {
+_FORMATS: dict[str, Callable[[Array], str]] = {
     **dict.fromkeys("di", lambda x: str((_word(x) ^ 0x80000000) - 0x80000000)),
     "u": lambda x: str(_word(x)),
     "o": lambda x: f"0{_word(x):o}",
@@ -78,7 +79,7 @@ def _formatted(spec: str, x: Any) -> str:
     return ",".join(f"0x{int(v):x}" for v in x.view(f"u{VECTOR_BYTES[spec]}"))
 
 
-def _print_type(x: object) -> Any:
+def _print_type(x: object) -> object:
     """The type of a printf argument; pointers and buffers say that of what they point to."""
     if isinstance(x, (PyPointer, PyBuffer)):
         return pointer_type(x.dtype, x.scope)
@@ -86,14 +87,14 @@ def _print_type(x: object) -> Any:
 
 
 @meaning
-def printf(fmt: Any, *args: Any) -> PyVar:
+def printf(fmt: str, *args: object) -> PyVar:
     types = [_print_type(x) for x in args]
     specs = check_printf(fmt, types)
-    raw = [literal(x, t) if is_literal(x) else getattr(x, "value", x) for x, t in zip(args, types)]
+    raw = [literal(x, literal_print_dtype(x)) if is_literal(x) else getattr(x, "value", x) for x in args]
     texts = iter([_formatted(spec, x) for spec, x in zip(specs, raw)])
     text = SPECIFIER.sub(lambda m: "%" if m.group(1) == "%" else next(texts), fmt)
     sys.stdout.write(for_stream(text, sys.stdout))
-    return pyvar(0, INT32)
+    return number(0, INT32)
 
 
 @meaning

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,11 +20,11 @@ from compassc.ops.permute import (
     tbl_dtype,
     whole_registers,
 )
-from compassc.ops.typing import is_literal
+from compassc.ops.typing import Number, is_literal
 
 from ..masks import mask_array
 from ..operands import broadcast, integer, vector
-from ..values import PyVar, pyvar
+from ..values import PyVar, Scalar, pyvar
 from . import meaning
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 
 @meaning
-def vconcat(inps: Any, part: Any = "all") -> PyVar:
+def vconcat(inps: object, part: str = "all") -> PyVar:
     types, arrays = broadcast("vconcat", check_inputs(inps))
     result = concat_dtype(types, part)
     return PyVar(np.concatenate([part_of(a, part) for a in arrays]), result)
 
 
 @meaning
-def vsplit(x: Any) -> Any:
+def vsplit(x: PyVar) -> tuple[PyVar, ...]:
     part, count = split_types(vector(x, "S.vsplit: x"))
     step = part.lanes
     return tuple(PyVar(x.value[k * step : (k + 1) * step], part) for k in range(count))
@@ -61,7 +61,7 @@ def vsel(x: Array, y: Array, dtype: DataType, mask: Array | None = None) -> Arra
 
 
 @meaning
-def vcompt(x: Any, mask: object) -> Any:
+def vcompt(x: PyVar, mask: object) -> PyVar:
     dtype = one_register(vector(x, "S.vcompt: x"), "S.vcompt")
     active = mask_array(mask, dtype.lanes)
     packed = x.value if active is None else x.value[active]
@@ -71,7 +71,7 @@ def vcompt(x: Any, mask: object) -> Any:
 
 
 @meaning
-def vcompc(x: object, y: object, mask: object) -> Any:
+def vcompc(x: object, y: object, mask: object) -> PyVar:
     types, (a, b) = broadcast("vcompc", [x, y])
     active = mask_array(mask, one_register(types[0], "S.vcompc").lanes)
     packed = a if active is None else a[active]
@@ -79,24 +79,23 @@ def vcompc(x: object, y: object, mask: object) -> Any:
 
 
 @meaning
-def vshfl(x: Any, shift: object) -> PyVar:
+def vshfl(x: PyVar, shift: object) -> PyVar:
     dtype = whole_registers(vector(x, "S.vshfl: x"), "S.vshfl")
     n = in_range(integer(shift, "S.vshfl: shift"), dtype.lanes, "S.vshfl: shift")
     return PyVar(np.roll(x.value, -n), dtype)
 
 
 @meaning
-def vbcast(x: Any, mask: Any = None, lanes: Any = None) -> PyVar:
-    if is_literal(x):
-        x = pyvar(x, bool_of(1) if type(x) is bool else None)
-    own = bool_of(1) if type(x) is bool else x.dtype
+def vbcast(x: Scalar | Number, mask: object = None, lanes: object = None) -> PyVar:
+    scalar = pyvar(x, bool_of(1) if type(x) is bool else None) if is_literal(x) else x
+    own = bool_of(1) if type(scalar) is bool else scalar.dtype
     result = bcast_dtype(own, mask is not None, lanes)
     mask_array(mask, result.lanes)
-    return PyVar(np.full(result.lanes, x if type(x) is bool else x.value), result)
+    return PyVar(np.full(result.lanes, scalar if type(scalar) is bool else scalar.value), result)
 
 
 @meaning
-def vsldl(x: object, y: object, shift: object) -> Any:
+def vsldl(x: object, y: object, shift: object) -> PyVar:
     types, (a, b) = broadcast("vsldl", [x, y])
     lanes = whole_registers(types[0], "S.vsldl").lanes
     n = in_range(integer(shift, "S.vsldl: shift"), lanes, "S.vsldl: shift")
@@ -104,7 +103,7 @@ def vsldl(x: object, y: object, shift: object) -> Any:
 
 
 @meaning
-def vtbl(table: object, indices: Any) -> Any:
+def vtbl(table: object, indices: PyVar) -> PyVar:
     types, arrays = broadcast("vtbl", check_table(table))
     result = tbl_dtype(types, vector(indices, "S.vtbl: indices"))
     whole = np.concatenate(arrays)
@@ -114,7 +113,7 @@ def vtbl(table: object, indices: Any) -> Any:
 
 
 @meaning
-def vreplic(x: Any, index: object = 0) -> PyVar:
+def vreplic(x: PyVar, index: object = 0) -> PyVar:
     dtype = whole_registers(vector(x, "S.vreplic: x"), "S.vreplic")
     n = in_range(integer(index, "S.vreplic: index"), dtype.lanes, "S.vreplic: index")
     return PyVar(np.full(dtype.lanes, x.value[n]), dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core.errors import CompassError
 from compassc.ir.dtypes import INT32
@@ -11,7 +11,7 @@ from compassc.ops.sync import event_count
 from compassc.ops.typing import type_error
 
 from ..session import PyEvent
-from ..values import pyvar
+from ..values import number
 from . import meaning
 
 if TYPE_CHECKING:
@@ -28,22 +28,22 @@ def barrier() -> None:
 
 @meaning
 def get_local_id() -> PyVar:
-    return pyvar(LOCAL.tec.id, INT32)
+    return number(LOCAL.tec.id, INT32)
 
 
 @meaning
-def get_local_size() -> Any:
-    return pyvar(LOCAL.tec.session.local_size, INT32)
+def get_local_size() -> PyVar:
+    return number(LOCAL.tec.session.local_size, INT32)
 
 
 @meaning
 def get_group_id() -> PyVar:
-    return pyvar(LOCAL.tec.session.group, INT32)
+    return number(LOCAL.tec.session.group, INT32)
 
 
 @meaning
-def get_num_groups() -> Any:
-    return pyvar(LOCAL.tec.session.target.cores, INT32)
+def get_num_groups() -> PyVar:
+    return number(LOCAL.tec.session.target.cores, INT32)
 
 
 def _take_event() -> PyEvent:
@@ -55,17 +55,18 @@ def _take_event() -> PyEvent:
 
 
 @meaning
-def alloc_event() -> Any:
+def alloc_event() -> PyEvent:
     return _take_event()
 
 
 @meaning
-def alloc_events(count: Any) -> Any:
+def alloc_events(count: object) -> PyEvent | tuple[PyEvent, ...]:
     free = sum(not e.allocated for e in LOCAL.tec.events)
-    if event_count(count) > free:
+    wanted = event_count(count)
+    if wanted > free:
         raise CompassError(f"S.alloc_events: {count} events are requested, {free} are free", code="event-limit")
-    events = tuple(_take_event() for _ in range(count))
-    return events[0] if count == 1 else events
+    events = tuple(_take_event() for _ in range(wanted))
+    return events[0] if wanted == 1 else events
 
 
 def sim_event(x: object, what: str, *, need_allocated: bool = True) -> PyEvent:
