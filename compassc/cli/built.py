@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compass_runtime import Program
+import compass_runtime
 from compassc.cli.console import Console
 from compassc.graph import GraphBuilder
 from compassc.graph.dtypes import numpy_dtype
@@ -92,7 +92,7 @@ def _cycles(layer: Layer, target: str, aiff: bool) -> int:
     with tempfile.TemporaryDirectory() as name:
         options = GraphOptions(work_dir=Path(name) / "kernels", aiff=aiff)
         path = build_in_memory(graph.finish(made), Path(name), Path(name) / "aipu.bin", target, options).path
-        program = Program.load(path)
+        program = compass_runtime.Program.load(path)
         job = counting(program).program.create_job()
         job.run({t.name: np.zeros(t.shape, numpy_dtype(t.dtype)) for t in layer.inputs}, record=True)
         return profile_of(program, job.result).cycles

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
 
-from compass_core import VERSION
+from compass_core import VERSION, targets
 from compassc.tuning.space import Candidate, Space
 
 
@@ -25,9 +25,7 @@ class Infeasible(Exception):
 def toolchain_version() -> str:
     """The version that decides about estimated cycles: of the package, and of the tables of costs. Which operation is of
     which class is not part of it, for that grows with every new operation."""
-    from importlib.resources import files
-
-    tables = files("compass_core") / "configurations" / "cost"
+    tables = targets.folder() / "cost"
     digest = hashlib.sha256()
     for table in sorted((t for t in tables.iterdir() if t.name != "operations.yaml"), key=lambda t: t.name):
         digest.update(table.name.encode() + b"\0" + table.read_bytes())
