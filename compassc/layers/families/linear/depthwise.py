@@ -24,6 +24,7 @@ from compassc.layers.families.linear.formats import (
     Format,
     format_of,
     integer_format,
+    signed_sums,
     sums_range,
     terms_of,
 )
@@ -49,7 +50,7 @@ def _of_words(layer: Layer, s: Shape) -> Format:
         return format_of(layer, s)
     x, (weights, biases, fill) = layer.input, terms_of(layer, s)
     f, low, high = integer_format(x, weights, biases, fill), min(x.low, fill or 0), max(x.high, fill or 0)
-    least, most = sums_range(weights, np.zeros_like(biases), low, high)
+    least, most = sums_range(signed_sums(weights), np.zeros_like(biases), low, high)
     largest = max(-int(least.min()), int(most.max()))
     if largest >= 1 << 31 or _beyond(biases, f.low, f.high):
         return f._replace(staged=WORD, planes=np.stack([weights & 255, weights >> 8]).astype(np.int32), start=biases)

@@ -103,18 +103,19 @@ def integer_format(x: Tensor, weights: Array, biases: Array, fill: int | None, p
     if fill is not None and not limits.min <= fill <= limits.max:
         raise LayerError(f"padding with {fill}, the negative zero point, does not fit {x.dtype}")
     lows, highs = min(x.low, fill or 0), max(x.high, fill or 0)
-    low, high = sums_range(weights, biases, lows, highs)
+    signed = signed_sums(weights)
+    low, high = sums_range(signed, biases, lows, highs)
     span = int(low.min()), int(high.max())
-    totals = weights.reshape(weights.shape[0], -1).sum(1, dtype=np.int64)
+    totals = signed[0] + signed[1]
     if x.integer.bits <= 8 and weights.min(initial=0) >= -128 and weights.max(initial=0) <= 127:
         offset = 128 if x.dtype == "int8" else 0
         start = biases - offset * totals
-        if _fits(*sums_range(weights, start, lows + offset, highs + offset)):
+        if _fits(*sums_range(signed, start, lows + offset, highs + offset)):
             return Format(BYTE, weights.astype(np.int8)[None], start, False, *span)
     offset = -32768 if x.dtype == "uint16" else 0
     start = biases - offset * totals
     small = weights.min(initial=0) >= -32768 and weights.max(initial=0) <= 32767
-    if small and _fits(start, start) and _fits(*sums_range(weights, start, lows + offset, highs + offset)):
+    if small and _fits(start, start) and _fits(*sums_range(signed, start, lows + offset, highs + offset)):
         return Format(SHORT, weights.astype(np.int16)[None], start, False, *span)
     if not pairs:
         raise LayerError("its sums do not fit 32 bits, which no kernel here computes with")
@@ -127,11 +128,16 @@ def integer_format(x: Tensor, weights: Array, biases: Array, fill: int | None, p
     return Format(SHORT, bytes_of, start, True, *span)
 
 
-def sums_range(weights: Array, start: Array, low: int, high: int) -> tuple[Array, Array]:
-    """Per output channel: what sums of any part of the products can be, for inputs low..high."""
+def signed_sums(weights: Array) -> tuple[Array, Array]:
+    """Per output channel: the sums of the weights above 0, and of those below."""
     flat = weights.reshape(weights.shape[0], -1)
-    positive, negative = (cut(flat, 0).sum(1, dtype=np.int64) for cut in (np.maximum, np.minimum))
-    least, most = min(low, 0), max(high, 0)
+    positive = np.maximum(flat, 0).sum(1, dtype=np.int64)
+    return positive, flat.sum(1, dtype=np.int64) - positive
+
+
+def sums_range(signed: tuple[Array, Array], start: Array, low: int, high: int) -> tuple[Array, Array]:
+    """Per output channel: what sums of any part of the products can be, for inputs low..high. `signed`: `signed_sums`."""
+    (positive, negative), least, most = signed, min(low, 0), max(high, 0)
     return positive * least + negative * most + start, positive * most + negative * least + start
 
 
