@@ -43,7 +43,7 @@ algorithm: real code, whose places are its own lines. The text has the call; `Bu
 Kernels of layers (`compassc.layers`) are made by `layers.layer_kernel.LayerKernel`, a builder that has numbers, tables and
 tensors of layers as parameters: `k.number`, `k.table`, `k.tensor`; `k.let` and `k.held` name a value, `k.changing` and
 `k.assign` are for one that changes; `k.when`, `k.for_range`, `k.while_loop`, `k.shared` (items of all TECs) and `k.scratch`
-(LSRAM) are the rest. A step of an element-wise layer makes values of values, and is all that its author writes. Each kernel
+(LSRAM) are the rest. Statements that are the same in many kernels, whatever their sizes, are a `k.part`, which is made once. A step of an element-wise layer makes values of values, and is all that its author writes. Each kernel
 ends in a `layers.layer_kernel.Kernel`: text, arguments, and the function. `make replay` says what a change did to results
 and cycles.
 """
@@ -62,6 +62,7 @@ from compassc.build.values import (
     recorded,
     variable,
     variable_within,
+    whole_range,
 )
 
 __all__ = [
@@ -82,4 +83,5 @@ __all__ = [
     "recorded",
     "variable",
     "variable_within",
+    "whole_range",
 ]

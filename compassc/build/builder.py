@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from inspect import signature
@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from compass_core.errors import Span, together
 from compassc.build.recorder import Recorder, argument, call_text, once, shown, types_of
-from compassc.build.values import EFFECT, Expression, Pointer, Value, pointer_of, recorded, variable, whole_range
+from compassc.build.values import EFFECT, Expression, Pointer, Value, pointer_of, recorded, variable_within, whole_range
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, VOID, DataType, PointerType, dtype, pointer_type
@@ -133,9 +133,13 @@ class Builder(Recorder):
 
     def parameter(self, hint: str, kind: DataType | PointerType, argument: Any) -> E.Var:
         """A new parameter, with the argument of its calls."""
-        var = E.Var(self.fresh(hint), kind)
+        var = self.made_variable(self.fresh(hint), kind)
         self.parameters.append((var, argument))
         return var
+
+    def made_variable(self, name: str, kind: DataType | PointerType) -> E.Var:
+        """The variable of a name that is new in the kernel."""
+        return E.Var(name, kind)
 
     def define(self, variable: Value, value: Expression) -> Value:
         """The statement that defines a variable which was made before."""
@@ -150,7 +154,9 @@ class Builder(Recorder):
 
     def variable(self, hint: str, kind: DataType, low: int | None = None, high: int | None = None) -> Value:
         """A variable that is to be defined."""
-        return variable(self.name(hint), kind, low, high)
+        least, most = whole_range(kind)
+        known = least if low is None else low, most if high is None else high
+        return variable_within(self.made_variable(self.name(hint), kind), known)
 
     def assign(self, variable: Value, value: Expression) -> None:
         """Gives a variable another value, of any size."""
@@ -165,7 +171,7 @@ class Builder(Recorder):
 
     def pointer_variable(self, hint: str, elem: DataType | str, scope: str) -> Pointer:
         """A pointer variable that is to be defined."""
-        return pointer_of(E.Var(self.name(hint), pointer_type(dtype(elem), scope)))
+        return pointer_of(self.made_variable(self.name(hint), pointer_type(dtype(elem), scope)))
 
     def define_pointer(self, pointer: Pointer, address: Any) -> Pointer:
         """The statement that defines a pointer variable which was made before."""
@@ -184,8 +190,7 @@ class Builder(Recorder):
     def alloc(self, size: int, kind: str, hint: str, scope: str = "lsram") -> Pointer:
         """An array of so many elements."""
         name, element = self.name(hint), dtype(kind)
-        data = E.Var(f"{name}_buf", pointer_type(element, scope))
-        var = E.Var(name, data.dtype)
+        data, var = (self.made_variable(n, pointer_type(element, scope)) for n in (f"{name}_buf", name))
         text = f'{name} = S.alloc({size}, "{kind}", scope="{scope}")'
 
         def made() -> S.Body:
@@ -198,7 +203,7 @@ class Builder(Recorder):
     def events(self, *hints: str) -> list[Value]:
         """Events of the TEC, one for each name."""
         names = [self.name(hint) for hint in hints]
-        found = tuple(E.Var(name, INT32) for name in names)
+        found = tuple(self.made_variable(name, INT32) for name in names)
         text = f"{', '.join(names)} = S.alloc_events({len(names)})"
         self.add(text, lambda: tuple(S.Let(var, E.Call("alloc_event", (), INT32)) for var in found), (), found)
         return [Value(var, var.name) for var in found]
@@ -280,7 +285,7 @@ class Builder(Recorder):
         key = ("for", *types_of((start, stop), variables))
         t = _LOOPS.get(key) or _LOOPS.setdefault(key, bound_types(start, stop)[0])
         types_of((step,), variables)
-        var = E.Var(self.name(name), t) if isinstance(name, str) else name.variables[0]
+        var = self.made_variable(self.name(name), t) if isinstance(name, str) else name.variables[0]
         plain = type(step) is int and step == 1
         bounds = ", ".join(map(argument, (start, stop) if plain else (start, stop, step)))
         text = f"for {var.name} in {'' if kind == 'range' else 'S.'}{kind}({bounds}):"
@@ -330,10 +335,8 @@ class Builder(Recorder):
 
     def finish(self, needed: Collection[E.Var] = ()) -> None:
         """Drops definitions that nothing uses, and parameters but those that are `needed`."""
-        uses = Counter(v for line in self.lines for inner in line.all() for v in inner.variables)
-        while _swept(self.lines, uses):
-            pass
-        self.parameters = [(v, a) for v, a in self.parameters if uses[v] or v in needed]
+        uses = swept(self.lines, needed)
+        self.parameters = [(v, a) for v, a in self.parameters if uses[v]]
 
     def prim_func(self, name: str) -> S.PrimFunc:
         """The kernel as a function of the IR."""
@@ -370,6 +373,15 @@ _span = lru_cache(1 << 14)(Span)
 def _makes_for_others(file: str, inside: tuple[str, ...]) -> bool:
     """Whether the code of a file makes statements for others."""
     return file.startswith(inside)
+
+
+def swept(lines: list[Line], needed: Iterable[E.Var] = ()) -> Counter[E.Var]:
+    """Drops the definitions of variables that nothing uses and nobody needs; gives how often variables are used."""
+    uses = Counter(v for line in lines for inner in line.all() for v in inner.variables)
+    uses.update(needed)
+    while _swept(lines, uses):
+        pass
+    return uses
 
 
 def _swept(lines: list[Line], uses: Counter[E.Var]) -> bool:

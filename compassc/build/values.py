@@ -180,13 +180,12 @@ def whole_range(t: DataType) -> Range:
 def variable(name: str, dtype: DataType, low: int | None = None, high: int | None = None) -> Value:
     """A variable of the kernel that is defined elsewhere; of integers, without a range, all that the type holds."""
     least, most = whole_range(dtype)
-    return variable_within(name, dtype, (least if low is None else low, most if high is None else high))
+    return variable_within(E.Var(name, dtype), (least if low is None else low, most if high is None else high))
 
 
-def variable_within(name: str, dtype: DataType, found: Range | Callable[[Value], Range]) -> Value:
-    """The same with a range that is found when somebody asks for it."""
-    var = E.Var(name, dtype)
-    return Value.lazy(dtype, var, name, (var,), found)
+def variable_within(var: E.Var, found: Range | Callable[[Value], Range]) -> Value:
+    """A variable as a value, with a range that may be found when somebody asks for it."""
+    return Value.lazy(var.data_type, var, var.name, (var,), found)
 
 
 def pointer(name: str, elem: DataType, scope: str) -> Pointer:

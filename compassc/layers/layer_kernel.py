@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from compass_core.arrays import Array
-from compassc.build import Address, Builder, Expression, Pointer, Value, pointer_of, recorded, variable_within
-from compassc.build.builder import Line
+from compassc.build import (
+    Address,
+    Builder,
+    Expression,
+    Pointer,
+    Value,
+    pointer_of,
+    recorded,
+    variable_within,
+    whole_range,
+)
+from compassc.build.builder import Line, swept
+from compassc.build.recorder import types_of
 from compassc.dsl import script as S
 from compassc.graph import LayerError, Tensor
-from compassc.ir.dtypes import FLOAT32, INT32, PointerType, bool_of, dtype, pointer_type
+from compassc.ir.dtypes import FLOAT32, INT32, DataType, PointerType, bool_of, dtype, pointer_type
 from compassc.ir.exprs import Var
 from compassc.ir.stmts import PrimFunc
 from compassc.language.functions import Macro
-from compassc.layers.machine import Share
+from compassc.layers.machine import Share, configuration
 from compassc.layers.vectors import LANE_KINDS, LANES, WIDE, bits_of, load, narrow, pointee, wide_kind
 
+T = TypeVar("T")
 TABLES = Share(2)
 """LSRAM for the tables of a kernel."""
 
@@ -59,6 +73,7 @@ class Kernel:
         return "layer_" + hashlib.sha256(self.text.encode()).hexdigest()[:12]
 
 
+_variable = cache(Var)
 HEADER = """\
 from compassc.dsl import script as S
 {imports}
@@ -122,6 +137,20 @@ class Lanes:
         k.define(self.value, S.vbcast(S.cast(source[0], LANE_KINDS[self.kind]), lanes=LANES))
 
 
+class Part(NamedTuple):
+    """Statements that kernels have in common, with what `made` them gave, and the names and functions known behind them."""
+
+    lines: tuple[Line, ...]
+    made: object
+    names: set[str]
+    counts: Counter[str]
+    called: dict[str, str]
+
+
+_PARTS: dict[tuple[Hashable, ...], Part] = {}
+"""By what they depend on. A model has some ten."""
+
+
 class LayerKernel(Builder):
     """The kernel of layers in the making: numbers and tables of layers, variables, statements. Steps, which make values of
     values, are made apart, the loop around them afterwards."""
@@ -168,7 +197,11 @@ class LayerKernel(Builder):
         return self._named(self.name(hint), recorded(expression))
 
     def _named(self, name: str, value: Value) -> Value:
-        return self.define(variable_within(name, value.dtype, lambda _: value.range), value)
+        return self.define(variable_within(self.made_variable(name, value.dtype), lambda _: value.range), value)
+
+    def made_variable(self, name: str, kind: DataType | PointerType) -> Var:
+        """The variable of a name and a type, which is the same one in all kernels: so they can have lines in common."""
+        return _variable(name, kind)
 
     def changing(self, hint: str, expression: Expression) -> Value:
         """As `held`, of a variable that will have other values, too."""
@@ -205,6 +238,10 @@ class LayerKernel(Builder):
         var = self.parameter("p", INT32, number)
         return Value(var, var.name, number, number)
 
+    def size(self, value: int) -> Value:
+        """A scalar parameter of which nothing is known, so that kernels of other sizes have the same statements."""
+        return variable_within(self.parameter("p", INT32, self.argument(value)), whole_range(INT32))
+
     def tensor(self, tensor: Tensor) -> Pointer:
         """A pointer parameter for a tensor of the graph."""
         return pointer_of(self.parameter("t", pointer_type(dtype(pointee(tensor.dtype)), "global"), tensor))
@@ -220,6 +257,28 @@ class LayerKernel(Builder):
             with self.first():
                 found = self._scratch[size, kind, hint] = self.alloc(size, kind, hint)
         return found
+
+    def part(self, key: Hashable, operands: Iterable[Value | Pointer], make: Callable[[], T]) -> T:
+        """What a function gives that makes statements, which are made once for all kernels in which they are the same.
+
+        `key`: all that they depend on beside the texts and types of `operands`. Of their ranges it knows no more than
+        that of sizes.
+        """
+        given = tuple([(x.source, types_of((x,), [])) for x in operands])
+        state = key, configuration(), given, tuple(self.called), frozenset(self._names), frozenset(self._counts.items())
+        part = _PARTS.get(state)
+        if part is None:
+            before = len(self.parameters), len(self._once)
+            with self.apart() as lines:
+                made = make()
+            assert before == (len(self.parameters), len(self._once)), "a part has neither parameters nor first lines"
+            needed: list[Var] = []
+            types_of((made,), needed)
+            swept(lines, needed)
+            part = _PARTS[state] = Part(tuple(lines), made, self._names, self._counts, self.called)
+        self.splice(part.lines)
+        self._names, self._counts, self.called = set(part.names), Counter(part.counts), dict(part.called)
+        return cast(T, part.made)
 
     @contextmanager
     def shared(self, count: Expression, name: str, step: int = 1) -> Iterator[Value]:

@@ -19,6 +19,7 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.ir.equal import structural_equal
 from compassc.ir.visit import walk_stmts
 from compassc.language.functions import Macro
+from compassc.layers import layer_kernel
 from compassc.layers.kernel_cache import SHARED, function_of
 from compassc.layers.kernels import BUILDERS, STEPS, kernel_of, load_kernels
 from compassc.layers.layer_kernel import Kernel
@@ -98,6 +99,42 @@ def test_the_text_of_a_form_of_its_own_is_its_ir(kind, attributes, shape, dtype,
     path.write_text(kernel.text)
     assert kernel.function is not None
     assert structural_equal(parse(function_of(kernel, path), "X2_1204").entry_func, kernel.function)
+
+
+class Forgetful(dict[object, layer_kernel.Part]):
+    """Knows nothing of what was put into it."""
+
+    def get(self, key: object, default: object = None) -> None:
+        return None
+
+
+@pytest.mark.parametrize("name", ["Convolution", "ConvTranspose", "Convolution3D", "ConvInteger", "FullyConnected"])
+def test_a_kernel_is_the_same_whatever_was_made_before(name, monkeypatch):
+    monkeypatch.setattr(layer_kernel, "_PARTS", Forgetful())
+    alone = list(some(made(name)))
+    parts: dict[object, layer_kernel.Part] = {}
+    monkeypatch.setattr(layer_kernel, "_PARTS", parts)
+    for found in (made(name), made(name)):
+        for kernel, other in zip(found, alone, strict=True):
+            assert kernel.text == other.text
+            assert structural_equal(kernel.function, other.function)
+    assert 0 < len(parts) <= len(alone)
+
+
+def test_layers_of_other_sizes_and_weights_have_parts_of_kernels_in_common(monkeypatch):
+    parts: dict[object, layer_kernel.Part] = {}
+    monkeypatch.setattr(layer_kernel, "_PARTS", parts)
+    kernels = []
+    for size, seed in ((6, 1), (6, 2), (10, 3)):
+        x, y = Tensor("x", (1, size, size, 32), "int8"), Tensor("y", (1, size, size, 32), "int8")
+        weights = np.random.default_rng(seed).integers(-90, 90, (32, 1, 1, 32)).astype(np.int8)
+        window = {f"{key}_{axis}": 1 for key in ("kernel", "stride", "dilation") for axis in "xy"}
+        window |= dict.fromkeys(("pad_left", "pad_right", "pad_top", "pad_bottom"), 0)
+        constants = {"weights": weights, "biases": np.zeros(32, np.int32)}
+        scaled = {"scale_value": seed, "shift_value": 7, "num_output": 32, "group": 1, "with_activation": "NONE"}
+        kernels.append(kernel_of([Layer("conv", "Convolution", [x], [y], window | scaled, constants)]))
+    weights_of = [next(a for a in k.arguments if isinstance(a, np.ndarray) and a.dtype == np.int8) for k in kernels]
+    assert len(parts) == 1 and len({w.tobytes() for w in weights_of}) == 3
 
 
 def test_statements_say_which_python_made_them():

@@ -57,7 +57,7 @@ class Frame:
 
     def __init__(self, layer: Layer, s: Shape, tail: Sequence[Layer], rows: int, columns: int) -> None:
         self.k, self.layer, self.s, self.tail = LayerKernel(), layer, s, tail
-        number, w, lines, bands = self.k.number, s.window, -(-s.oh // rows), -(-s.ow // columns)
+        number, w, lines, bands = self.k.size, s.window, -(-s.oh // rows), -(-s.ow // columns)
         self.tiles = s.n * lines * bands
         self.x = self.k.tensor(layer.input)
         self.h, self.w, self.c = map(number, (s.h, s.w, s.c))

@@ -6,8 +6,9 @@ weights come in segments, sums stay in LSRAM until the last one; see `tiles` and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
 
 from compassc.build import Address, Expression, Pointer, Value, both, either
 from compassc.dsl import script as S
@@ -45,6 +46,15 @@ def convolution(layer: Layer, s: Shape, tail: Sequence[Layer]) -> Kernel:
     return _Products(layer, s, tail, t, f).kernel()
 
 
+def _operands(things: Iterable[object]) -> Iterator[Value | Pointer]:
+    """The values and addresses among things, and in sequences among them."""
+    for x in things:
+        if isinstance(x, (list, tuple)):
+            yield from _operands(x)
+        elif isinstance(x, (Value, Pointer)):
+            yield x
+
+
 class _PlaneNumbers:
     """The numbers of volumes, whose planes lie behind each other; pairs are of depth and height."""
 
@@ -56,12 +66,30 @@ class _PlaneNumbers:
         self.spaced = [*map(number, planes.spaced)]
 
 
+class _Form(NamedTuple):
+    """What the statements of the products depend on, beside the names of sizes.
+
+    `staged`: the format of inputs and weights. `planes`: how many those of the weights are. `pair`: whether sums have two words.
+    `dilated`: whether words of a row of cells lie apart. `turn`, `pixels`: see `Tiling`.
+    """
+
+    dtype: str
+    staged: str
+    planes: int
+    pair: bool
+    dilated: bool
+    turn: int
+    pixels: int
+
+
 class _Products(Frame):
     """The kernel in the making."""
 
     def __init__(self, layer: Layer, s: Shape, tail: Sequence[Layer], t: Tiling, f: Format) -> None:
         super().__init__(layer, s, tail, t.rows, t.columns)
-        k, number, self.t, self.f = self.k, self.k.number, t, f
+        k, number, self.f, w = self.k, self.k.size, f, s.window
+        dilated = w.dilation[1] > 1 and w.kernel[1] > 1
+        self.form = _Form(layer.input.dtype, f.staged, len(f.planes), f.pair, dilated, t.turn, t.pixels)
         self.weights = k.pointer(packed(s, t, f.planes, f.per_word))
         starts = [f.start & 0xFFFF, f.start >> 16] if f.pair else [f.start]
         self.starts = [k.pointer(padded(s, a.astype("float32" if f.staged == FLOAT else "int32"))) for a in starts]
@@ -73,6 +101,7 @@ class _Products(Frame):
         self.spaced = tuple(map(number, s.spaced)) if s.spaced != (1, 1) else None
         self.planes = _PlaneNumbers(number, s.planes) if s.planes else None
         self.items = number(self.tiles * s.groups * t.parts)
+        self.fill: Expression | int = number(fill_of(layer)) if layer.input.is_integer else 0
         self.depth = self.chunk * f.per_word
         self.per_word = f.per_word * LANES
         """Elements of the weights of a word."""
@@ -98,6 +127,19 @@ class _Products(Frame):
     def _block(self, tile: Tile, group: Value, block: Value, begins: Expression) -> None:
         """The outputs of a block of channels; `begins`: whether it is the first one of the tile."""
         k = self.k
+        given = [*vars(self).values(), *(vars(self.planes).values() if self.planes else ())]
+        operands = _operands([*given, tile, group, block, begins])
+        channel = k.part(self.form, operands, lambda: self._all_sums(tile, group, block, begins))
+        k.define(k.lanes_mask, tail_of(self.own - block * LANES))
+        output = self.output(tile, "rp", (channel, group * self.own + block * LANES), self._sums)
+        with k.for_range(0, tile.tall, name=output.row):
+            k.splice(output.per_row)
+            with k.for_range(0, tile.now, name=output.columns[0]):
+                k.splice(output.per_pixel)
+
+    def _all_sums(self, tile: Tile, group: Value, block: Value, begins: Expression) -> Value:
+        """The sums of a block of channels for all pixels of a tile; gives its first channel."""
+        k = self.k
         channel = k.held("chan", (group * self.blocks + block) * LANES)
         begin = [k.held("begin", S.vload(start + channel, lanes=LANES)) for start in self.starts]
         with k.for_range(0, tile.tall * self.columns, name="q") as q:
@@ -107,12 +149,7 @@ class _Products(Frame):
             with k.when(either(begins, self.chunks > 1)):
                 self._stage(tile, group, piece)
             self._segments(tile, channel, piece)
-        k.define(k.lanes_mask, tail_of(self.own - block * LANES))
-        output = self.output(tile, "rp", (channel, group * self.own + block * LANES), self._sums)
-        with k.for_range(0, tile.tall, name=output.row):
-            k.splice(output.per_row)
-            with k.for_range(0, tile.now, name=output.columns[0]):
-                k.splice(output.per_pixel)
+        return channel
 
     def _sums(self, r: Value, p: Value) -> Sums:
         """The sums of a pixel."""
@@ -164,11 +201,10 @@ class _Products(Frame):
 
     def _stage(self, tile: Tile, group: Value, piece: Value) -> None:
         """The input under the tile as words in LSRAM; once for all blocks where it is one chunk."""
-        k, f, dtype, depth = self.k, self.f, self.layer.input.dtype, self.depth
+        k, dtype, staged, depth = self.k, self.form.dtype, self.form.staged, self.depth
         columns = self._columns(tile)
         channels = k.held("channels", S.min(self.inner - piece * depth, depth))
-        converted = dtype not in ("float32", "int16", "uint16") and f.staged != BYTE
-        fill = k.number(fill_of(self.layer)) if self.layer.input.is_integer else 0
+        converted = dtype not in ("float32", "int16", "uint16") and staged != BYTE
         source = group * self.inner + piece * depth
         with k.for_range(0, self.high, name="j") as j:
             place = j * self.wide * depth
@@ -176,7 +212,7 @@ class _Products(Frame):
             iy = self._row(tile, j)
             beyond = either(either(iy < 0, iy >= self.h), columns.here < self.wide)
             with k.when(either(beyond, channels < depth)):
-                S.dma_memset(line, S.cast(fill, dtype), self.wide * depth)
+                S.dma_memset(line, S.cast(self.fill, dtype), self.wide * depth)
             with k.when(both(both(iy >= 0, iy < self.h), columns.here > 0)):
                 pixel = k.hold(
                     self.x + (((tile.image * self.h + iy) * self.w + columns.first) * self.c + source), "pixel"
@@ -184,9 +220,9 @@ class _Products(Frame):
                 self._copy(k.hold(line + columns.left * depth, "into"), pixel, channels, columns.here)
             if converted:
                 with k.for_range(0, self.wide * depth, LANES, "e") as e:
-                    words = S.cast(S.vload(line + e, lanes=LANES), f.staged)
-                    S.vstore(words, self.xt.as_ptr(f.staged) + place + e)
-        moved = MOVED.get((dtype, f.staged))
+                    words = S.cast(S.vload(line + e, lanes=LANES), staged)
+                    S.vstore(words, self.xt.as_ptr(staged) + place + e)
+        moved = MOVED.get((dtype, staged))
         if moved is not None:
             with k.for_range(0, self.high * self.wide * self.chunk, 8, "e") as e:
                 S.vstore(S.vload(self.xt + e, lanes=8) ^ S.i32(moved - 2**32), self.xt + e)
@@ -205,7 +241,7 @@ class _Products(Frame):
 
     def _segments(self, tile: Tile, channel: Value, piece: Value) -> None:
         """Every segment's weights, with which all pixels of the tile are worked on."""
-        k, each, planes = self.k, self.per_word, len(self.f.planes)
+        k, each, planes = self.k, self.per_word, self.form.planes
         at = k.held("part_at", (channel / LANES * self.chunks + piece) * planes * self.kh * self.kw * self.chunk)
         with ExitStack() as nest:
             plane = nest.enter_context(k.for_range(0, planes, name="plane")) if planes > 1 else None
@@ -217,20 +253,20 @@ class _Products(Frame):
             run = k.held("run", S.min(self.kw - kx0, self.across) * self.chunk)
             S.dma_copy(self.wt, self.weights + (at + (ky0 * self.kw + kx0) * self.chunk) * each, down * run * each)
             r = nest.enter_context(k.for_range(0, tile.tall, name="r"))
-            p = nest.enter_context(k.for_range(0, tile.now, self.t.pixels, "p"))
+            p = nest.enter_context(k.for_range(0, tile.now, self.form.pixels, "p"))
             near = ((r * self.sy + ky0 * self.apart) * self.wide + p * self.sx + kx0 * self.dx) * self.chunk
             self._pixels(self.xt + near, (r * self.columns + p) * LANES, down, run, plane)
 
     def _pixels(self, near: Address, place: Expression, down: Value, run: Value, plane: Value | None) -> None:
         """The products of a segment for a few pixels next to each other, in registers; the sums are at `place`."""
-        k, f, places = self.k, self.f, range(0, LANES, REGISTER)
-        q, pixels = k.held("q", place), range(self.t.pixels)
+        k, places = self.k, range(0, LANES, REGISTER)
+        q, pixels = k.held("q", place), range(self.form.pixels)
 
         def at(i: int, part: int) -> Expression:
             return q + (i * LANES + part)
 
         def begun(i: int, part: int) -> Expression:
-            if f.pair:
+            if self.form.pair:
                 return S.vbcast(S.i32(0), lanes=REGISTER)
             return S.vload(self.sums + at(i, part), lanes=REGISTER)
 
@@ -242,7 +278,7 @@ class _Products(Frame):
 
     def _add(self, place: Expression, a: Value, plane: Value | None) -> None:
         """Adds the sums of a segment to those at a place."""
-        if not self.f.pair:
+        if not self.form.pair:
             S.vstore(a, self.sums + place)
             return
         shift: Expression | int = 0 if plane is None else plane * 8
@@ -254,7 +290,7 @@ class _Products(Frame):
     def _words(self, near: Pointer, down: Value, run: Value) -> Iterator[tuple[Address, Address]]:
         """Statements for every word of the cells of a segment, with the address of the weights and of the first pixel; without
         dilation the words of a row lie one behind the other."""
-        k, dilated = self.k, self.s.window.dilation[1] > 1 and self.s.window.kernel[1] > 1
+        k, dilated = self.k, self.form.dilated
         held, many = k.hold(self.wt + 0, "held"), self.chunk if dilated else run
         with k.for_range(0, down, name="ky") as ky:
             row = ky * self.apart * self.wide
@@ -263,15 +299,15 @@ class _Products(Frame):
                     kx = nest.enter_context(k.for_range(0, run / self.chunk, name="kx"))
                     row = row + kx * self.dx
                 word = k.hold(near + row * self.chunk, "word")
-                with k.for_range(0, many, self.t.turn, "c") as c:
+                with k.for_range(0, many, self.form.turn, "c") as c:
                     yield held + c * self.per_word, word + c
                 k.move(held, held + many * self.per_word)
 
     def _cells(self, near: Pointer, down: Value, run: Value, sums: list[list[Value]]) -> None:
         """Adds the products of the words of a segment's cells."""
-        k, staged, wide = self.k, self.f.staged, self.per_word // PARTS
+        k, staged, wide = self.k, self.form.staged, self.per_word // PARTS
         with self._words(near, down, run) as (held, word):
-            for n in range(self.t.turn):
+            for n in range(self.form.turn):
                 place = held + n * self.per_word
                 weights = [k.held("w", S.vload(place + j * wide, lanes=wide)) for j in range(PARTS)]
                 for i, own in enumerate(sums):
