@@ -47,29 +47,72 @@ static void upsample(const struct dma_request *r) {
                 at(r->src + pixel * r->src_stride), r->width);
 }
 
-/* Blocks that fit the cache on both sides. */
+/* Whether source and destination of a transposition overlap. */
+static bool transposes_in_place(const struct dma_request *r) {
+  uint64_t from = (r->count - 1ull) * r->src_stride + r->width, to = (r->width - 1ull) * r->dst_stride + r->count;
+  return r->src < r->dst + to * r->item && r->dst < r->src + from * r->item;
+}
+
+#define ALTERNATE_16(n, a, b)                                                                                      \
+  __builtin_shufflevector(a, b, n, 16 + n, 1 + n, 17 + n, 2 + n, 18 + n, 3 + n, 19 + n, 4 + n, 20 + n, 5 + n, 21 + n, \
+                          6 + n, 22 + n, 7 + n, 23 + n)
+#define ALTERNATE_8(n, a, b) __builtin_shufflevector(a, b, n, 8 + n, 1 + n, 9 + n, 2 + n, 10 + n, 3 + n, 11 + n)
+#define ALTERNATE_4(n, a, b) __builtin_shufflevector(a, b, n, 4 + n, 1 + n, 5 + n)
+
+/* dst[j * dst_stride + i] = src[i * src_stride + j]. Squares with sides of 16 bytes go through registers: their rows are
+ * dealt out alternately, those of the upper half with those of the lower one, as often as the side can be halved. Few rows,
+ * as the planes of an image, are loops of so many assignments. The rest is moved one by one, in blocks that fit the cache. */
 #define BLOCK 32u
-#define TRANSPOSE(T)                                                                     \
-  static void transpose_##T(const struct dma_request *r) {                               \
-    T *dst = at(r->dst);                                                                 \
-    const T *src = at(r->src);                                                           \
-    for (uint64_t i0 = 0; i0 < r->count; i0 += BLOCK)                                    \
-      for (uint64_t j0 = 0; j0 < r->width; j0 += BLOCK)                                  \
-        for (uint64_t j = j0; j < j0 + BLOCK && j < r->width; j++)                       \
-          for (uint64_t i = i0; i < i0 + BLOCK && i < r->count; i++)                     \
-            memcpy(&dst[j * r->dst_stride + i], &src[i * r->src_stride + j], sizeof(T)); \
+#define TRANSPOSE(T, SIDE)                                                                                  \
+  static void transpose_square_##T(T *dst, uint64_t dst_stride, const T *src, uint64_t src_stride) {        \
+    typedef T row __attribute__((vector_size(16), aligned(1)));                                             \
+    row rows[SIDE], dealt[SIDE];                                                                            \
+    _Pragma("unroll") for (unsigned i = 0; i < SIDE; i++) rows[i] = *(const row *)(src + i * src_stride);   \
+    _Pragma("unroll") for (unsigned turns = SIDE; turns > 1; turns /= 2) {                                  \
+      _Pragma("unroll") for (unsigned i = 0; i < SIDE / 2; i++) {                                           \
+        dealt[2 * i] = ALTERNATE_##SIDE(0, rows[i], rows[i + SIDE / 2]);                                    \
+        dealt[2 * i + 1] = ALTERNATE_##SIDE(SIDE / 2, rows[i], rows[i + SIDE / 2]);                         \
+      }                                                                                                     \
+      _Pragma("unroll") for (unsigned i = 0; i < SIDE; i++) rows[i] = dealt[i];                             \
+    }                                                                                                       \
+    _Pragma("unroll") for (unsigned j = 0; j < SIDE; j++) *(row *)(dst + j * dst_stride) = rows[j];         \
+  }                                                                                                         \
+  static inline __attribute__((always_inline)) void transpose_part_##T(                                     \
+      T *dst, uint64_t dst_stride, const T *src, uint64_t src_stride, uint64_t rows, uint64_t columns) {    \
+    for (uint64_t j = 0; j < columns; j++)                                                                  \
+      for (uint64_t i = 0; i < rows; i++) dst[j * dst_stride + i] = src[i * src_stride + j];                \
+  }                                                                                                         \
+  static void transpose_##T(const struct dma_request *r) {                                                  \
+    T *dst = at(r->dst);                                                                                    \
+    const T *src = at(r->src);                                                                              \
+    uint64_t to = r->dst_stride, from = r->src_stride, rows = r->count, columns = r->width;                 \
+    bool apart = !transposes_in_place(r);                                                                   \
+    if (apart && rows == 2) return transpose_part_##T(dst, to, src, from, 2, columns);                      \
+    if (apart && rows == 3) return transpose_part_##T(dst, to, src, from, 3, columns);                      \
+    if (apart && rows == 4) return transpose_part_##T(dst, to, src, from, 4, columns);                      \
+    uint64_t side = apart && rows >= SIDE && columns >= SIDE ? SIDE : BLOCK;                                \
+    for (uint64_t i = 0; i < rows; i += side)                                                               \
+      for (uint64_t j = 0; j < columns; j += side) {                                                        \
+        uint64_t tall = rows - i < side ? rows - i : side, long_ = columns - j < side ? columns - j : side; \
+        if (side == SIDE && tall == SIDE && long_ == SIDE)                                                  \
+          transpose_square_##T(dst + j * to + i, to, src + i * from + j, from);                             \
+        else                                                                                                \
+          transpose_part_##T(dst + j * to + i, to, src + i * from + j, from, tall, long_);                  \
+      }                                                                                                     \
   }
-TRANSPOSE(uint8_t)
-TRANSPOSE(uint16_t)
-TRANSPOSE(uint32_t)
+typedef uint16_t half __attribute__((aligned(1)));
+typedef uint32_t word __attribute__((aligned(1)));
+TRANSPOSE(uint8_t, 16)
+TRANSPOSE(half, 8)
+TRANSPOSE(word, 4)
 
 /* The hardware cannot describe a row or column longer than this many bytes and does nothing then. */
 #define TRANSPOSE_LIMIT 0xffffffu
 static void transpose(const struct dma_request *r) {
   if ((uint64_t)r->width * r->item > TRANSPOSE_LIMIT || (uint64_t)r->count * r->item > TRANSPOSE_LIMIT) return;
   if (r->item == 1) transpose_uint8_t(r);
-  if (r->item == 2) transpose_uint16_t(r);
-  if (r->item == 4) transpose_uint32_t(r);
+  if (r->item == 2) transpose_half(r);
+  if (r->item == 4) transpose_word(r);
 }
 
 static void fill(const struct dma_request *r) {

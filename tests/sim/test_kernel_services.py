@@ -96,6 +96,33 @@ GEN_DMA_DIRECT_INT2EXT(kShared, kGlobal);
 """
 
 
+@pytest.mark.parametrize("bits", [0, 1, 2])
+def test_transpositions_of_every_shape(shared: Bench, bits: int) -> None:
+    """Of items of 1, 2 and 4 bytes: few rows, few columns, squares and what is left beside them, and in one place."""
+    shapes = [(rows, columns) for rows in (1, 2, 3, 4, 5, 8, 17, 35) for columns in (1, 3, 4, 16, 33, 40)]
+    kind, dtype = [("char", np.int8), ("short", np.int16), ("int", np.int32)][bits]
+    calls = [
+        f"  DMA_Transpose2D(a + {i}, c + {i * 2000}, {columns}, {rows}, {columns + 1}, {rows + 2}, {bits}, {1 << bits});"
+        for i, (rows, columns) in enumerate(shapes)
+    ]
+    own = f"  DMA_Transpose2D(a, a + 1, 16, 16, 16, 16, {bits}, {1 << bits});"
+    text = kernel(
+        f"__global {kind}* a, __global {kind}* c", pointers(*[f"__global {kind}"] * 2), "\n".join([*calls, own])
+    )
+    a = np.random.default_rng(3).integers(-128, 128, 4000).astype(dtype)
+    want = np.full((len(shapes), 2000), -1, dtype)
+    given, made = shared.place(a), shared.place(want)
+    shared.run(text, given, made, tasks=1)
+    for i, (rows, columns) in enumerate(shapes):
+        for row in range(rows):
+            want[i, row : row + columns * (rows + 2) : rows + 2] = a[i + row * (columns + 1) :][:columns]
+    assert (shared.read(made, want) == want).all()
+    for column in range(16):
+        for row in range(16):
+            a[1 + column * 16 + row] = a[row * 16 + column]
+    assert (shared.read(given, a) == a).all()
+
+
 def test_dma(shared: Bench) -> None:
     body = """
   __lsram short l_buf[256];
