@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,24 @@ def test_transpositions_of_every_shape(shared: Bench, bits: int) -> None:
         for row in range(16):
             a[1 + column * 16 + row] = a[row * 16 + column]
     assert (shared.read(given, a) == a).all()
+
+
+def test_erf_next_to_the_middle_of_two_floats(shared: Bench) -> None:
+    """Where more than 44 bits of the result decide the rounding; and the ends."""
+    middles = (
+        "0x1.21d654p-15 0x1.8e0c54p-14 0x1.574c7p-12 0x1.6ab60ap-6 0x1.88cb86p-5 0x1.12e6fap-3 0x1.8ce4eap+1".split()
+    )
+    values = [*map(float.fromhex, middles), 0.0, 1e-40, 2.0, 3.9, 4.0, 5.0, 1e30, np.inf, np.nan]
+    a = np.array([*values, *(-v for v in values)], np.float32)
+    body = f"""
+  __global float8 *from = (__global float8 *)a, *to = (__global float8 *)c;
+  for (int i = 0; i < {a.size // 8}; i++) __vstore(verf(__vload(from + i, ALL_TRUE_w)), to + i, ALL_TRUE_w);
+"""
+    text = kernel("__global float* a, __global float* c", pointers("__global float", "__global float"), body)
+    given, made = shared.place(a), shared.place(np.zeros_like(a))
+    shared.run(text, given, made, tasks=1)
+    want, got = np.array([math.erf(v) for v in a], np.float32), shared.read(made, a)
+    assert np.array_equal(got, want, equal_nan=True) and np.array_equal(np.signbit(got[:-1]), np.signbit(a[:-1]))
 
 
 def test_dma(shared: Bench) -> None:
