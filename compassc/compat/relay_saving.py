@@ -35,7 +35,7 @@ class Packed:
         such form."""
         if given is None or (isinstance(given, (bool, int, float, str)) and not isinstance(given, IntEnum)):
             return given
-        if isinstance(given, types.Any):
+        if isinstance(given, types.Open):
             return ["any"]
         if isinstance(given, TypeKind):
             return ["kind", int(given)]
@@ -88,7 +88,7 @@ def unpacked(root: Any, rows: Sequence[Any]) -> Any:
 
 
 _READERS: Mapping[str, Any] = {
-    "any": types.Any,
+    "any": types.Open,
     "kind": TypeKind,
     "function": EnvFunc.get,
     "span": lambda file, *numbers: Span(file or None, *numbers),

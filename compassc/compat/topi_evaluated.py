@@ -22,7 +22,7 @@ def _several(name: str, *operands: object, **attributes: object) -> list[Array]:
     made = build(
         name, *(relay.const(a, str(a.dtype)) if isinstance(a, np.ndarray) else a for a in arrays), **attributes
     )
-    found = create_executor("debug").evaluate(made.astuple() if hasattr(made, "astuple") else made)
+    found = create_executor("debug").evaluate(made)
     return [f.numpy() for f in (found if isinstance(found, (list, tuple)) else [found])]
 
 

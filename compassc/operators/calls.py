@@ -9,7 +9,7 @@ import importlib
 import pkgutil
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from compass_core.arrays import Array
 from compassc import operators, te
@@ -31,6 +31,18 @@ def all_operators() -> dict[str, Operator]:
     return OPERATORS
 
 
+X = TypeVar("X", bound="Array | Tensor")
+"""What a body is of: arrays, or tensors."""
+X_co = TypeVar("X_co", bound="Array | Tensor", covariant=True)
+
+
+class CallOperator(Protocol[X_co]):
+    """`call("add", a, b)`: what the operator makes of operands, which are all arrays or all tensors, and numbers. What operators
+    with several results make is their sequence."""
+
+    def __call__(self, name: str, *operands: object, **attributes: object) -> X_co: ...
+
+
 class Calls(Protocol):
     """`call("add", a, b)`: what the operator makes of operands, which are arrays or tensors, and numbers."""
 
@@ -40,7 +52,7 @@ class Calls(Protocol):
         """An operand that is known."""
 
 
-def define(name: str, *operands: Any, **attributes: Any) -> Any:
+def define(name: str, *operands: object, **attributes: object) -> Tensor:
     """The expression of an operator of tensors, and numbers: that for the kind of target at hand (`implementations`)."""
     return definition(all_operators()[name], *operands, **attributes)(*operands, **attributes)
 
@@ -48,8 +60,9 @@ def define(name: str, *operands: Any, **attributes: Any) -> Any:
 class References:
     """Calls on arrays."""
 
-    def __call__(self, name: str, *operands: object, **attributes: object) -> Any:
-        return all_operators()[name].evaluate(*operands, **attributes)
+    def __call__(self, name: str, *operands: object, **attributes: object) -> Array:
+        made: Array = all_operators()[name].evaluate(*operands, **attributes)
+        return made
 
     def constant(self, array: Array) -> Array:
         return array

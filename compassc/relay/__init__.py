@@ -42,7 +42,6 @@ from compassc.relay.printer import astext
 from compassc.relay.scope_builder import ScopeBuilder
 from compassc.relay.std import Prelude
 from compassc.relay.types import (
-    Any,
     FuncType,
     GlobalTypeVar,
     IncompleteType,
@@ -56,6 +55,9 @@ from compassc.relay.types import (
     TypeRelation,
     TypeVar,
     scalar_type,
+)
+from compassc.relay.types import (
+    Open as Any,
 )
 
 __all__ = [

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from compass_core.errors.suggest import help_for
 from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import FloatImm, IntImm
@@ -16,7 +18,7 @@ PARAM_DEVICES, RESULT_DEVICE = "param_virtual_devices", "result_virtual_device"
 """Attributes of functions: the devices of parameters and of the result."""
 NOTED_DEVICE = "virtual_device"
 """By what the device of a parameter, or of the result of a function, is written."""
-REQUIRED: Any = ...
+REQUIRED = ...
 """The default of a field that must be given."""
 
 
@@ -29,9 +31,9 @@ class Record:
     """A kind of attributes: its type key and its fields, in the order they are printed in, with their defaults."""
 
     key: str
-    fields: Mapping[str, Any]
+    fields: Mapping[str, object]
 
-    def __call__(self, **values: Any) -> Attrs:
+    def __call__(self, **values: object) -> Attrs:
         """A record with these values and defaults. AttributeError_ for unknown fields and missing ones."""
         for name in values:
             if name not in self.fields:
@@ -49,7 +51,7 @@ RECORDS: dict[str, Record] = {}
 """Every record by its type key."""
 
 
-def record(name: str, **fields: Any) -> Record:
+def record(name: str, **fields: object) -> Record:
     """Declare `relay.attrs.NAME`."""
     key = PREFIX + name
     assert key not in RECORDS, f"{key} is declared twice"
@@ -61,7 +63,7 @@ TYPES_OF_ELEMENTS = ("dtype", "out_dtype")
 """Fields that name a type of elements; "" for none."""
 
 
-def _kept(name: str, value: Any) -> Any:
+def _kept(name: str, value: object) -> object:
     """A value as records keep it: sequences as tuples, whole numbers of NumPy and of expressions as Python's."""
     if name in TYPES_OF_ELEMENTS and value is not REQUIRED:
         return element_type(value) if value else ""
@@ -69,7 +71,9 @@ def _kept(name: str, value: Any) -> Any:
         return tuple([_kept("", v) for v in value])
     if isinstance(value, (IntImm, FloatImm)):
         return value.value
-    return value.item() if type(value).__module__ == "numpy" and not getattr(value, "shape", True) else value
+    if isinstance(value, (np.generic, np.ndarray)) and not value.shape:
+        return value.item()
+    return value
 
 
 class Attrs(Mapping[str, Any]):
@@ -116,7 +120,7 @@ class Attrs(Mapping[str, Any]):
         """A field of whole numbers."""
         return tuple(int(v) for v in getattr(self, name))
 
-    def changed(self, **values: Any) -> Attrs:
+    def changed(self, **values: object) -> Attrs:
         """The record with other values in some fields."""
         return self.record(**{**self._values, **values})
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from compassc.ir.errors import ExpressionError
+import numpy as np
+
+from compass_runtime.ndarray import NDArray
+from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.relay.expr import Expr, Function, Var, as_expr, const
 from compassc.relay.variables import free_vars
 from compassc.relay.visit import rewrite
@@ -32,7 +34,15 @@ def bind(expr: Expr, binds: Mapping[Var, object]) -> Expr:
     return expr.replace(params=tuple(params), body=body)
 
 
-def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
+def _constant(name: str, value: object) -> Expr:
+    if isinstance(value, Expr):
+        return value
+    if not isinstance(value, (NDArray, np.ndarray, np.generic)):
+        raise ExpressionTypeError(f"the parameter '{name}' is a {type(value).__name__}, and no array", "give an array")
+    return const(value, str(value.dtype))
+
+
+def bind_params_by_name(func: Function, params: Mapping[str, object]) -> Function:
     """The function with constants in place of the parameters of these names. Names that no parameter has do not matter; one that
     several have is an error."""
     binds: dict[Var, object] = {}
@@ -41,7 +51,7 @@ def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
         if len(found) > 1:
             raise ExpressionError(f"{len(found)} parameters are named '{name}'", "bind them by relay.bind")
         if found:
-            binds[found[0]] = value if isinstance(value, Expr) else const(value, str(value.dtype))
+            binds[found[0]] = _constant(name, value)
     made = bind(func, binds)
     assert isinstance(made, Function)
     return made

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from compass_core.errors.suggest import help_for
 from compassc.ir.errors import caller
 from compassc.relay import declared
-from compassc.relay.expr import Call, as_expr
+from compassc.relay.expr import Call, Expr, TupleWrapper, as_expr
 from compassc.relay.operators import OPERATORS, OperatorError, get
 
-F = TypeVar("F", bound=Callable[..., Any])
-BUILDERS: dict[str, Callable[..., Any]] = {}
+Builder = Callable[..., Expr | TupleWrapper]
+"""A function that makes calls: one of an operator with several results gives them to be unpacked."""
+F = TypeVar("F", bound=Builder)
+BUILDERS: dict[str, Builder] = {}
 """The functions that make calls, by dotted name: `nn.dense` is `relay.nn.dense`, `add` is `relay.add`."""
 
 
-def call(name: str, *args: object, **attributes: Any) -> Call:
+def call(name: str, *args: object, **attributes: object) -> Call:
     """A call of an operator, with its attribute record. It knows the line of the program that is being run."""
     op = OPERATORS.get(name) or get(name)
     record = op.record
@@ -36,13 +38,18 @@ def builder(name: str) -> Callable[[F], F]:
     return register
 
 
-def build(name: str, *args: Any, **named: Any) -> Any:
-    """What the builder of a dotted name makes."""
+def results(name: str, *args: object, **named: object) -> Expr | TupleWrapper:
+    """What the builder of a dotted name makes, as programs get it: several results can be unpacked."""
     declared.load()
     return BUILDERS[name](*args, **named)
 
 
-def namespace(prefix: str = "") -> dict[str, Callable[..., Any]]:
+def build(name: str, *args: object, **named: object) -> Expr:
+    """The expression that the builder of a dotted name makes; several results are their tuple."""
+    return as_expr(results(name, *args, **named))
+
+
+def namespace(prefix: str = "") -> dict[str, Builder]:
     """The builders below a prefix, by their last name: those of `relay.nn` for "nn", those of `relay` for ""."""
     declared.load()
     parts = ((n.rpartition("."), f) for n, f in BUILDERS.items())
@@ -55,7 +62,11 @@ class Builders:
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name: str) -> Builder:
+        return self.find(name)
+
+    def find(self, name: str) -> Builder:
+        """The builder of a name. OperatorError (an AttributeError) with close names where there is none."""
         declared.load()
         found = BUILDERS.get(f"{self._prefix}.{name}")
         if found is None:

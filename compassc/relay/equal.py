@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any as Anything
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_runtime.ndarray import NDArray
 from compassc.ir.equal import StructuralMismatch
 from compassc.ir.equal import structural_equal as kernels_equal
@@ -37,7 +37,7 @@ from compassc.relay.expr import (
 from compassc.relay.module import IRModule
 from compassc.relay.node import Node
 from compassc.relay.operators import Op
-from compassc.relay.types import Any, FuncType, GlobalTypeVar, IncompleteType, SizeVar, TensorType, TypeData, TypeVar
+from compassc.relay.types import FuncType, GlobalTypeVar, IncompleteType, Open, SizeVar, TensorType, TypeData, TypeVar
 
 Path = tuple["Path | None", str]
 """Where in a program: the way there, and the last step."""
@@ -51,7 +51,7 @@ class Role(Enum):
     ANNOTATION = 2
 
 
-Parts = list[tuple[str, Anything, Role]]
+Parts = list[tuple[str, object, Role]]
 """What a node consists of: the name of each part, the part, its role."""
 
 _SHARED = (Call, Function, Let, If, Match, RefCreate, RefRead, RefWrite)
@@ -120,26 +120,25 @@ def is_shared(given: object) -> bool:
     return isinstance(given, _SHARED) or (isinstance(given, Tuple) and len(given.fields) > 0)
 
 
-def _parts(given: Anything) -> Parts:
+def _parts(given: Node) -> Parts:
     """What a node consists of, in the order in which names are defined before they are used."""
-    kind = type(given)
-    defined = _DEFINED_FIRST.get(kind, ())
+    defined = _DEFINED_FIRST.get(type(given), ())
     parts: Parts = [(f".{name}", getattr(given, name), Role.DEFINED) for name in defined]
-    if kind is Call:
+    if type(given) is Call:
         parts += [(".op", given.op, Role.USED), (".args", given.args, Role.USED), (".attrs", given.attrs, Role.USED)]
         return parts if isinstance(given.op, Op) else [*parts, (".type_args", given.type_args, Role.USED)]
-    if kind is Constructor:
+    if type(given) is Constructor:
         return [(".name_hint", given.name_hint, Role.USED), (".belong_to", given.belong_to, Role.USED)]
-    if kind is Clause:
+    if type(given) is Clause:
         return [(".lhs", given.lhs, Role.USED), (".rhs", given.rhs, Role.USED)]
     return parts + [(f".{name}", value, Role.USED) for name, value in given.parts() if name not in defined]
 
 
-def _items(given: Mapping[str, Anything]) -> Parts:
+def _items(given: Mapping[str, object]) -> Parts:
     return [(f"[{key!r}]", given[key], Role.USED) for key in sorted(given)]
 
 
-def _elements(given: Anything, role: Role) -> Parts:
+def _elements(given: Iterable[object], role: Role) -> Parts:
     return [(f"[{i}]", value, role) for i, value in enumerate(given)]
 
 
@@ -170,7 +169,7 @@ class _Compared:
             todo += [(x, y, how, (path, name)) for (name, x, how), (_, y, _) in zip(*map(reversed, both))]
         return None
 
-    def step(self, a: Anything, b: Anything, role: Role) -> tuple[Parts, Parts] | None:
+    def step(self, a: object, b: object, role: Role) -> tuple[Parts, Parts] | None:
         """What is left to compare of two values; None where they differ."""
         if isinstance(a, _FREE):
             return self.variables(a, b, role) if type(a) is type(b) else None
@@ -183,13 +182,17 @@ class _Compared:
         if isinstance(a, Attrs):
             return (_items(a), _items(b)) if isinstance(b, Attrs) and a.record is b.record else None
         if isinstance(a, (tuple, list)):
-            fits = isinstance(b, (tuple, list)) and len(a) == len(b)
-            return (_elements(a, role), _elements(b, role)) if fits else None
+            if not isinstance(b, (tuple, list)) or len(a) != len(b):
+                return None
+            return _elements(a, role), _elements(b, role)
         if isinstance(a, Mapping):
-            fits = isinstance(b, Mapping) and not isinstance(b, Attrs) and set(a) == set(b)
-            return (_items(a), _items(b)) if fits else None
+            if not isinstance(b, Mapping) or isinstance(b, Attrs) or set(a) != set(b):
+                return None
+            return _items(a), _items(b)
         if isinstance(a, IRModule):
-            return (_module(a), _module(b)) if self.by_name and _names(a) == _names(b) else None
+            if not self.by_name or not isinstance(b, IRModule) or _names(a) != _names(b):
+                return None
+            return _module(a), _module(b)
         return ([], []) if _same_value(a, b, self.map_free_vars) else None
 
     def nodes(self, a: Node, b: Node, role: Role) -> tuple[Parts, Parts] | None:
@@ -210,9 +213,9 @@ class _Compared:
     def pair(self, a: object, b: object) -> None:
         self.partner[id(a)], self.back[id(b)] = b, a
 
-    def variables(self, a: Anything, b: Anything, role: Role) -> tuple[Parts, Parts] | None:
+    def variables(self, a: object, b: object, role: Role) -> tuple[Parts, Parts] | None:
         if self.by_name and isinstance(a, (GlobalVar, GlobalTypeVar)):
-            return ([], []) if a.name_hint == b.name_hint else None
+            return ([], []) if a.name_hint == getattr(b, "name_hint", None) else None
         known = id(a) in self.partner or id(b) in self.back
         if known and self.partner.get(id(a)) is b and self.back.get(id(b)) is a:
             return [], []
@@ -222,7 +225,7 @@ class _Compared:
         elif known or not (a is b or self.map_free_vars or (role is Role.ANNOTATION and isinstance(a, SizeVar))):
             return None
         self.pair(a, b)
-        if isinstance(a, Var):
+        if isinstance(a, Var) and isinstance(b, Var):
             how = Role.ANNOTATION if role is Role.DEFINED else Role.USED
             part = ".type_annotation"
             return [(part, a.type_annotation, how)], [(part, b.type_annotation, how)]
@@ -245,11 +248,11 @@ def _module(module: IRModule) -> Parts:
     return [*_items(types), *_items(functions), (".attrs", DictAttrs(module.attrs), Role.USED)]
 
 
-def _same_array(a: np.ndarray[Anything, Anything], b: np.ndarray[Anything, Anything]) -> bool:
+def _same_array(a: Array, b: Array) -> bool:
     return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
 
 
-def _array(given: object) -> np.ndarray[Anything, Anything] | None:
+def _array(given: object) -> Array | None:
     return np.asarray(given) if isinstance(given, (np.ndarray, NDArray)) else None
 
 
@@ -257,10 +260,10 @@ def _is_nan(given: object) -> bool:
     return isinstance(given, float) and math.isnan(given)
 
 
-def _same_value(a: Anything, b: Anything, map_free_vars: bool) -> bool:
+def _same_value(a: object, b: object, map_free_vars: bool) -> bool:
     """Whether two values that are no nodes are equal."""
-    if isinstance(a, Any):
-        return isinstance(b, Any)
+    if isinstance(a, Open):
+        return isinstance(b, Open)
     if isinstance(a, KernelNode):
         return isinstance(b, KernelNode) and kernels_equal(a, b, map_free_vars)
     first, second = _array(a), _array(b)
@@ -282,7 +285,7 @@ def _crc(text: str) -> int:
     return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
-def _hash_leaf(given: Anything) -> int:
+def _hash_leaf(given: object) -> int:
     """The hash of what has no parts."""
     if isinstance(given, TensorType):
         return hash((_crc(given.dtype), *[d if type(d) is int else -1 for d in given.shape]))
@@ -304,7 +307,7 @@ class _Hashed:
 
     def __init__(self) -> None:
         self.known: dict[int, int] = {}
-        self.open: list[tuple[object, Iterator[tuple[str, Anything, Role]], list[int]]] = []
+        self.open: list[tuple[object, Iterator[tuple[str, object, Role]], list[int]]] = []
         self.count = 0
 
     def digest(self, root: object) -> int:
@@ -333,7 +336,7 @@ class _Hashed:
         self.open.append((value, iter(parts), [_crc(type(value).__name__)]))
         return None
 
-    def parts(self, value: Anything, role: Role) -> Parts | None:
+    def parts(self, value: object, role: Role) -> Parts | None:
         """The parts of a value that is not known yet; None for leaves and what is known."""
         if id(value) in self.known and isinstance(value, Node):
             return None

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_runtime.ndarray import NDArray
 from compassc.ir.errors import ExpressionError, ExpressionTypeError, caller
 from compassc.relay.attributes import Attrs, DictAttrs
 from compassc.relay.node import Node, node
-from compassc.relay.types import GlobalTypeVar, TensorType, Type, TypeVar
+from compassc.relay.types import Dim, GlobalTypeVar, TensorType, Type, TypeVar
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from compass_core.errors import Span
+
+
+Annotate = Callable[["Expr"], str]
+"""What gives the comments of expressions in a text."""
 
 
 class NotTyped(ExpressionError, ValueError):
@@ -63,7 +68,7 @@ class Expr(Node):
         """A cast to another type of elements."""
         return _operator("cast", self, dtype)
 
-    def astext(self, show_meta_data: bool = True, annotate: Any = None) -> str:
+    def astext(self, show_meta_data: bool = True, annotate: Annotate | None = None) -> str:
         """Its text with a version line; `annotate`, a function of expressions, gives comments."""
         from compassc.relay.printer import astext
 
@@ -117,8 +122,7 @@ class Expr(Node):
 def _operator(name: str, *args: object) -> Expr:
     from compassc.relay.builders import build
 
-    made: Expr = build(name, *args)
-    return made
+    return build(name, *args)
 
 
 def _binary(name: str, a: object, b: object) -> Expr:
@@ -190,7 +194,7 @@ class Constant(Expr):
             self._keep(data=NDArray(np.asarray(self.data, order="C")))
 
     @property
-    def array(self) -> np.ndarray[Any, Any]:
+    def array(self) -> Array:
         """The tensor as a NumPy array, which shares its memory."""
         return np.asarray(self.data)
 
@@ -461,7 +465,7 @@ class TupleWrapper:
 def var(
     name_hint: str,
     type_annotation: Type | str | None = None,
-    shape: Sequence[Any] | None = None,
+    shape: Sequence[Dim] | None = None,
     dtype: str = "float32",
     span: Span | None = None,
 ) -> Var:

@@ -7,7 +7,7 @@ They recurse, as their methods may do anything with the parts of an expression. 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any as Anything
+from typing import Any
 
 from compassc.ir.errors import ExpressionError
 from compassc.relay.expr import (
@@ -83,10 +83,10 @@ class ExprFunctor:
     """Calls the method of the kind of an expression, once for each expression."""
 
     def __init__(self) -> None:
-        self.memo_map: dict[Expr, Anything] = {}
+        self.memo_map: dict[Expr, Any] = {}
         """What the methods gave."""
 
-    def visit(self, expr: Expr) -> Anything:
+    def visit(self, expr: Expr) -> Any:
         """What the method of its kind gives of an expression. The place of an expression goes to what takes its place and has
         none."""
         if expr in self.memo_map:
@@ -109,10 +109,10 @@ class ExprFunctor:
         self.memo_map[expr] = found
         return found
 
-    def _missing(self, expr: Expr) -> Anything:
+    def _missing(self, expr: Expr) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not say what is done with a {type(expr).__name__}")
 
-    def visit_type(self, typ: Type) -> Anything:
+    def visit_type(self, typ: Type) -> Any:
         """A type that stands in an expression."""
         return typ
 
@@ -160,14 +160,14 @@ for _kind, _name in _METHODS.items():
 class TypeFunctor:
     """Calls the method of the kind of a type."""
 
-    def visit(self, typ: Type) -> Anything:
+    def visit(self, typ: Type) -> Any:
         """What the method of its kind gives of a type."""
         name = _TYPE_METHODS.get(type(typ))
         if name is None:
             raise ExpressionError(f"a {type(typ).__name__} has no method", "override visit for it")
         return getattr(self, name)(typ)
 
-    def _missing(self, typ: Type) -> Anything:
+    def _missing(self, typ: Type) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not say what is done with a {type(typ).__name__}")
 
 
@@ -202,7 +202,7 @@ class TypeMutator(TypeFunctor):
         return self._made.setdefault(id(typ), (typ, typ.replace()))[1]
 
     def _rebuilt(self, typ: Type) -> Type:
-        changes: dict[str, Anything] = {}
+        changes: dict[str, object] = {}
         for name in _TYPE_PARTS.get(type(typ), ()):
             value = getattr(typ, name)
             changes[name] = tuple([self.visit(v) for v in value]) if isinstance(value, tuple) else self.visit(value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from compassc.relay.expr import (
     const,
 )
 from compassc.relay.module import MAIN, IRModule
-from compassc.relay.operators import Op
+from compassc.relay.operators import Arrays, Op
 from compassc.relay.steps import Steps, run
 from compassc.relay.types import Related, RelationError, TensorType, TupleType, Type
 from compassc.relay.variables import free_vars
@@ -52,6 +52,9 @@ MOST_WAITING = 1_000_000
 """Evaluations that wait for others, at most."""
 _SHOWN = 4
 """Levels of a value of a data type that its text shows."""
+Value = Union[NDArray, Op, Constructor, "ConstructorValue", "RefValue", Callable[..., "Value"], tuple["Value", ...]]
+"""A value of the language: a tensor, a function (of the language, an operator, a constructor), a value of a data type, a cell, or a
+tuple of values."""
 
 
 class ConstructorValue:
@@ -77,7 +80,7 @@ class RefValue:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Value) -> None:
         self.value = value
 
     def __repr__(self) -> str:
@@ -91,8 +94,8 @@ class Frame:
 
     def __init__(self, function: Function | None, outer: Frame | None) -> None:
         self.function, self.outer = function, outer
-        self.values: dict[int, Any] = {}
-        self.known: dict[int, Any] = {}
+        self.values: dict[int, Value] = {}
+        self.known: dict[int, Value] = {}
         """The values of shared expressions."""
 
     def __iter__(self) -> Iterator[Frame]:
@@ -110,7 +113,7 @@ class Closure:
     def __init__(self, function: Function, frame: Frame, interpreter: Interpreter) -> None:
         self.function, self.frame, self.interpreter = function, frame, interpreter
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, *args: object, **named: object) -> Value:
         values = arguments(self.function.params, args, named)
         return self.interpreter.called(self, values)
 
@@ -118,7 +121,7 @@ class Closure:
         return f"Closure({self.function!r})"
 
 
-def _shown(value: Any, levels: int) -> str:
+def _shown(value: Value, levels: int) -> str:
     if isinstance(value, ConstructorValue):
         name = value.constructor.name_hint if value.constructor is not None else f"constructor {value.tag:#x}"
         inner = ", ".join([_shown(f, levels - 1) for f in value.fields]) if levels else "..."
@@ -129,7 +132,7 @@ def _shown(value: Any, levels: int) -> str:
 # ------------------------------------------------------------------------------------------------------------- arguments
 
 
-def arguments(params: Sequence[Var], args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+def arguments(params: Sequence[Var], args: Sequence[object], named: Mapping[str, object]) -> list[Value]:
     """The values of a function's parameters by position and by name. ExpressionError for values that are given twice, are
     missing, or do not fit."""
     values = dict(enumerate(args))
@@ -152,7 +155,7 @@ def arguments(params: Sequence[Var], args: Sequence[Any], named: Mapping[str, An
     return [value_of(values[i], p.type_annotation, p.name_hint) for i, p in enumerate(params)]
 
 
-def value_of(given: Any, wanted: Type | None = None, name: str = "the value") -> Any:
+def value_of(given: object, wanted: Type | None = None, name: str = "the value") -> Value:
     """A value of the language: an NDArray of numbers and arrays, a tuple of a tuple or list. ExpressionError where it does not
     fit the type that is wanted."""
     if isinstance(given, (Closure, ConstructorValue, RefValue, Op, Constructor)):
@@ -181,7 +184,7 @@ def value_of(given: Any, wanted: Type | None = None, name: str = "the value") ->
     return made
 
 
-def _type_of(value: Any) -> Type | None:
+def _type_of(value: Value) -> Type | None:
     """The type of a tensor, or a tuple of them."""
     if isinstance(value, NDArray):
         return TensorType(value.shape, value.dtype)
@@ -191,11 +194,11 @@ def _type_of(value: Any) -> Type | None:
     return None
 
 
-def _arrays(value: Any) -> Any:
+def _arrays(value: Value) -> Arrays:
     return [_arrays(v) for v in value] if isinstance(value, tuple) else np.asarray(value)
 
 
-def _values(found: Any) -> Any:
+def _values(found: object) -> Value:
     if isinstance(found, (tuple, list)):
         return tuple([_values(v) for v in found])
     return NDArray(np.asarray(found, order="C"))
@@ -221,7 +224,7 @@ class Interpreter:
         self._roots: dict[int, Expr] = {}
         self._outermost = Frame(None, None)
 
-    def evaluate(self, expr: object = None, binds: Mapping[Var, Any] | None = None) -> Any:
+    def evaluate(self, expr: object = None, binds: Mapping[Var, object] | None = None) -> Any:
         """The value of an expression; of a function (or its name; `main` by default) something that is called with values, and
         gives values. `binds`: values of free variables. ExpressionError where variables stay free."""
         given = self.module.get_global_var(MAIN) if expr is None else as_expr(expr)
@@ -236,11 +239,11 @@ class Interpreter:
         self._look_at(given, frame)
         return self._run(self._value(given, frame))
 
-    def called(self, callee: Any, args: Sequence[Any]) -> Any:
+    def called(self, callee: Value, args: Sequence[Value]) -> Value:
         """The value of a function of values."""
         return self._run(self._apply(callee, args, None))
 
-    def _run(self, steps: Steps[Any]) -> Any:
+    def _run(self, steps: Steps[Value]) -> Value:
         def too_deep() -> CompassError:
             return ExpressionError(
                 f"the program recurses: {MOST_WAITING:,} evaluations wait for each other",
@@ -267,12 +270,12 @@ class Interpreter:
 
     # ------------------------------------------------------------------------------------------------------- expressions
 
-    def _value(self, e: Expr, frame: Frame, first: Expr | None = None) -> Steps[Any]:
+    def _value(self, e: Expr, frame: Frame, first: Expr | None = None) -> Steps[Value]:
         """The value of an expression in a frame. What comes last is done in the same turn, so that loops take no stack.
         `first`: a shared expression whose value is not known."""
         while True:
             if id(e) in self._home and e is not first:
-                shared = yield self._shared(e, frame)
+                shared: Value = yield self._shared(e, frame)
                 return shared
             if isinstance(e, Let):
                 frame.values[id(e.var)] = yield self._value(e.value, frame)
@@ -287,7 +290,7 @@ class Interpreter:
                 callee = yield self._value(e.op, frame)
                 args = yield self._all(e.args, frame)
                 if not isinstance(callee, Closure):
-                    applied = yield self._apply(callee, args, e)
+                    applied: Value = yield self._apply(callee, args, e)
                     return applied
                 frame = self._entered(callee, args, e)
                 e = callee.function.body
@@ -295,16 +298,16 @@ class Interpreter:
                 read = _FORMS.get(type(e))
                 if read is None:
                     raise self._error(f"a {type(e).__name__} cannot be evaluated", e)
-                made = yield read(self, e, frame)
+                made: Value = yield read(self, e, frame)
                 return made
 
-    def _all(self, parts: Sequence[Expr], frame: Frame) -> Steps[list[Any]]:
-        found: list[Any] = []
+    def _all(self, parts: Sequence[Expr], frame: Frame) -> Steps[list[Value]]:
+        found: list[Value] = []
         for part in parts:
             found.append((yield self._value(part, frame)))
         return found
 
-    def _shared(self, e: Expr, frame: Frame) -> Steps[Any]:
+    def _shared(self, e: Expr, frame: Frame) -> Steps[Value]:
         """The value of an expression with several users, which is found once per call of the function they stand in."""
         home = self._home[id(e)]
         inside = next((f for f in frame if f.function is home), frame)
@@ -312,22 +315,22 @@ class Interpreter:
             inside.known[id(e)] = yield self._value(e, inside, e)
         return inside.known[id(e)]
 
-    def _variable(self, e: Var, frame: Frame) -> Steps[Any]:
+    def _variable(self, e: Var, frame: Frame) -> Steps[Value]:
         yield from ()
         for inside in frame:
             if id(e) in inside.values:
                 return inside.values[id(e)]
         raise self._error(f"variable {e.name_hint} has no value here", e)
 
-    def _constant(self, e: Constant, frame: Frame) -> Steps[Any]:
+    def _constant(self, e: Constant, frame: Frame) -> Steps[Value]:
         yield from ()
         return e.data
 
-    def _itself(self, e: Expr, frame: Frame) -> Steps[Any]:
+    def _itself(self, e: Op | Constructor, frame: Frame) -> Steps[Value]:
         yield from ()
         return e
 
-    def _global(self, e: GlobalVar, frame: Frame) -> Steps[Any]:
+    def _global(self, e: GlobalVar, frame: Frame) -> Steps[Value]:
         yield from ()
         if e not in self.module:
             raise self._error(f"the module has no function @{e.name_hint}", e)
@@ -337,21 +340,22 @@ class Interpreter:
         self._look_at(function)
         return Closure(function, self._outermost, self)
 
-    def _closure(self, e: Function, frame: Frame) -> Steps[Any]:
+    def _closure(self, e: Function, frame: Frame) -> Steps[Value]:
         yield from ()
         return Closure(e, frame, self)
 
-    def _tuple(self, e: Tuple, frame: Frame) -> Steps[Any]:
+    def _tuple(self, e: Tuple, frame: Frame) -> Steps[Value]:
         fields = yield self._all(e.fields, frame)
         return tuple(fields)
 
-    def _item(self, e: TupleGetItem, frame: Frame) -> Steps[Any]:
+    def _item(self, e: TupleGetItem, frame: Frame) -> Steps[Value]:
         whole = yield self._value(e.tuple_value, frame)
         if not isinstance(whole, tuple) or not 0 <= e.index < len(whole):
             raise self._error(f"there is no item {e.index} of {_shown(whole, _SHOWN)}", e)
-        return whole[e.index]
+        item: Value = whole[e.index]
+        return item
 
-    def _ref_create(self, e: RefCreate, frame: Frame) -> Steps[Any]:
+    def _ref_create(self, e: RefCreate, frame: Frame) -> Steps[Value]:
         value = yield self._value(e.value, frame)
         return RefValue(value)
 
@@ -361,27 +365,27 @@ class Interpreter:
             raise self._error(f"{_shown(cell, _SHOWN)} is no reference", e)
         return cell
 
-    def _ref_read(self, e: RefRead, frame: Frame) -> Steps[Any]:
+    def _ref_read(self, e: RefRead, frame: Frame) -> Steps[Value]:
         cell: RefValue = yield self._cell(e, frame)
         return cell.value
 
-    def _ref_write(self, e: RefWrite, frame: Frame) -> Steps[Any]:
+    def _ref_write(self, e: RefWrite, frame: Frame) -> Steps[Value]:
         cell: RefValue = yield self._cell(e, frame)
         cell.value = yield self._value(e.value, frame)
         return ()
 
-    def _call(self, e: Call, frame: Frame) -> Steps[Any]:
+    def _call(self, e: Call, frame: Frame) -> Steps[Value]:
         """A call of an operator or a constructor."""
         args = yield self._all(e.args, frame)
-        applied = yield self._apply(e.op, args, e)
+        applied: Value = yield self._apply(e.op, args, e)
         return applied
 
     # ------------------------------------------------------------------------------------------------------------- calls
 
-    def _apply(self, callee: Any, args: Sequence[Any], e: Call | None) -> Steps[Any]:
+    def _apply(self, callee: Value, args: Sequence[Value], e: Call | None) -> Steps[Value]:
         """The value of a function, an operator or a constructor of values."""
         if isinstance(callee, Closure):
-            inner = yield self._value(callee.function.body, self._entered(callee, args, e))
+            inner: Value = yield self._value(callee.function.body, self._entered(callee, args, e))
             return inner
         if isinstance(callee, Constructor):
             if len(args) != len(callee.inputs):
@@ -391,7 +395,7 @@ class Interpreter:
             return self._computed(callee, args, e)
         raise self._error(f"{_shown(callee, _SHOWN)} is no function", e)
 
-    def _entered(self, callee: Closure, args: Sequence[Any], e: Call | None) -> Frame:
+    def _entered(self, callee: Closure, args: Sequence[Value], e: Call | None) -> Frame:
         """The frame of a call."""
         params = callee.function.params
         if len(params) != len(args):
@@ -400,7 +404,7 @@ class Interpreter:
         frame.values = {id(p): value for p, value in zip(params, args)}
         return frame
 
-    def _computed(self, op: Op, args: Sequence[Any], e: Call | None) -> Any:
+    def _computed(self, op: Op, args: Sequence[Value], e: Call | None) -> Value:
         """The value of an operator by its reference."""
         if op.reference is None:
             raise self._error(f"operator {op.name} has no reference, and cannot be evaluated", e)
@@ -413,7 +417,7 @@ class Interpreter:
             raise self._error(f"{op.name} cannot be computed of these values: {error}", e) from error
         return _values(found)
 
-    def _result(self, op: Op, attrs: Attrs | None, args: Sequence[Any], e: Call | None) -> Type:
+    def _result(self, op: Op, attrs: Attrs | None, args: Sequence[Value], e: Call | None) -> Type:
         """The type of an operator's result: with the extents that the values have, as far as the values tell."""
         known = e.checked_type_ if e is not None else None
         if known is not None and is_settled(known):
@@ -435,24 +439,24 @@ class Interpreter:
     def _error(self, message: str, e: Expr | None, help: str = "") -> DiagnosticError:
         return DiagnosticError(message, getattr(e, "span", None), code=CODE, help=help)
 
-    def _truth(self, given: Any, e: If) -> bool:
+    def _truth(self, given: Value, e: If) -> bool:
         if not isinstance(given, NDArray) or given.shape != ():
             raise self._error(f"a condition is a scalar, not {_shown(given, _SHOWN)}", e)
         return bool(np.asarray(given))
 
     # ---------------------------------------------------------------------------------------------------------- patterns
 
-    def _matched(self, e: Match, data: Any, frame: Frame) -> Expr:
+    def _matched(self, e: Match, data: Value, frame: Frame) -> Expr:
         """The side of the first clause that fits, whose variables have values then."""
         for clause in e.clauses:
-            bound: dict[int, Any] = {}
+            bound: dict[int, Value] = {}
             if _fits(clause.lhs, data, bound):
                 frame.values.update(bound)
                 return clause.rhs
         raise self._error(f"no clause takes {_shown(data, _SHOWN)}", e, "add a clause for it")
 
 
-def _fits(pattern: Pattern, data: Any, bound: dict[int, Any]) -> bool:
+def _fits(pattern: Pattern, data: Value, bound: dict[int, Value]) -> bool:
     """Whether a value fits a pattern; notes the values of its variables."""
     todo = [(pattern, data)]
     while todo:
@@ -488,7 +492,7 @@ def _common(a: tuple[Function, ...], b: tuple[Function, ...]) -> tuple[Function,
 
 _ATOMS = (Var, GlobalVar, Constant, Op, Constructor)
 """What is not worth keeping."""
-_FORMS: Mapping[type, Callable[[Interpreter, Any, Frame], Steps[Any]]] = {
+_FORMS: Mapping[type, Callable[[Interpreter, Any, Frame], Steps[Value]]] = {
     Var: Interpreter._variable,
     Constant: Interpreter._constant,
     GlobalVar: Interpreter._global,

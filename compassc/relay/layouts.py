@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any as Value
 
 from compassc.ir.errors import ExpressionError
-from compassc.relay.types import Any, Dim
+from compassc.operators.calls import CallOperator, X
+from compassc.relay.types import Dim, Open
 
 UNDEFINED = "__undef__"
 _AXIS = re.compile(r"([A-Z])|([1-9][0-9]*)([a-z])")
@@ -109,7 +109,7 @@ def converted(shape: Sequence[Dim], source: str, to: str) -> list[Dim]:
         block = 1
         for n in new.parts(axis.primal):
             block *= new.axes[n].factor or 1
-        made.append(axis.factor or (-(-size // block) if isinstance(size, int) else Any() if block > 1 else size))
+        made.append(axis.factor or (-(-size // block) if isinstance(size, int) else Open() if block > 1 else size))
     return made
 
 
@@ -119,12 +119,12 @@ def _times(dims: Sequence[Dim]) -> Dim:
     found = 1
     for d in dims:
         if not isinstance(d, int):
-            return Any()
+            return Open()
         found *= d
     return found
 
 
-def transform(call: Callable[..., Value], x: Value, shape: Sequence[int], source: str, to: str) -> Value:
+def transform(call: CallOperator[X], x: X, shape: Sequence[int], source: str, to: str) -> X:
     """A tensor of a shape in another layout, in calls of operators of tensors. Blocks are filled up with zeros."""
     if source == to:
         return x

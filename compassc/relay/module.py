@@ -11,7 +11,7 @@ from compassc.ir import IRModule as Kernels
 from compassc.ir import PrimFunc
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.relay.attributes import DictAttrs
-from compassc.relay.expr import Call, Constructor, Expr, Function, GlobalVar, Var, as_expr
+from compassc.relay.expr import Annotate, Call, Constructor, Expr, Function, GlobalVar, Var, as_expr
 from compassc.relay.types import GlobalTypeVar, Type, TypeData
 from compassc.relay.variables import free_type_vars, free_vars
 from compassc.relay.visit import rewrite
@@ -19,6 +19,12 @@ from compassc.relay.visit import rewrite
 MAIN = "main"
 BaseFunc = Function | PrimFunc
 """What stands under a name: a function of graphs, or a kernel."""
+Functions = (
+    Mapping[GlobalVar, Function] | Mapping[GlobalVar, PrimFunc] | Mapping[GlobalVar, BaseFunc] | Mapping[str, BaseFunc]
+)
+"""Functions by their global variables, or by their names."""
+Definitions = Mapping[GlobalTypeVar, TypeData] | Mapping[str, TypeData]
+"""Data types by their global variables, or by their names."""
 K = TypeVar("K", bound=GlobalVar | GlobalTypeVar)
 V = TypeVar("V")
 _TAGS_OF_A_TYPE = 24
@@ -42,7 +48,7 @@ def _name(given: object) -> str:
 class Named(Mapping[K, V], Generic[K, V]):
     """Functions or definitions by their global variables, which are looked up by name: a `GlobalVar` or the name itself."""
 
-    def __init__(self, kind: type[K], what: str, given: Mapping[Any, V] | None = None) -> None:
+    def __init__(self, kind: type[K], what: str, given: Mapping[K, V] | Mapping[str, V] | None = None) -> None:
         self.kind, self.what = kind, what
         self.by_name: dict[str, tuple[K, V]] = {}
         for key, value in (given or {}).items():
@@ -93,9 +99,9 @@ class IRModule:
 
     def __init__(
         self,
-        functions: Mapping[Any, BaseFunc] | None = None,
-        type_definitions: Mapping[Any, TypeData] | None = None,
-        attrs: Mapping[str, Any] | None = None,
+        functions: Functions | None = None,
+        type_definitions: Definitions | None = None,
+        attrs: Mapping[str, object] | None = None,
     ) -> None:
         self.functions: Named[GlobalVar, BaseFunc] = Named(GlobalVar, "global var", functions)
         self.type_definitions: Named[GlobalTypeVar, TypeData] = Named(GlobalTypeVar, "global type var")
@@ -107,9 +113,7 @@ class IRModule:
             self._define(header, definition)
 
     @staticmethod
-    def from_expr(
-        expr: object, functions: Mapping[Any, BaseFunc] | None = None, type_defs: Mapping[Any, TypeData] | None = None
-    ) -> IRModule:
+    def from_expr(expr: object, functions: Functions | None = None, type_defs: Definitions | None = None) -> IRModule:
         """A module of a function, which is `main` or has its `global_symbol`; of another expression a function of its free
         variables."""
         made = IRModule(functions, type_defs)
@@ -218,7 +222,7 @@ class IRModule:
         """Replace a function."""
         self.functions.put(var, function)
 
-    def update(self, other: IRModule | Mapping[Any, BaseFunc]) -> None:
+    def update(self, other: IRModule | Functions) -> None:
         """Add all functions and data types of another module, over those of the same names. What they call is what has that name
         here."""
         given = other if isinstance(other, IRModule) else IRModule(other)
@@ -285,7 +289,7 @@ class IRModule:
         entry = MAIN if MAIN in found or not found else next(iter(found))
         return Kernels(tuple(found.values()), entry, "", (), tuple(self.attrs.items()))
 
-    def astext(self, show_meta_data: bool = True, annotate: Any = None) -> str:
+    def astext(self, show_meta_data: bool = True, annotate: Annotate | None = None) -> str:
         """Its text with a version line (`relay.printer.astext`)."""
         from compassc.relay.printer import astext
 

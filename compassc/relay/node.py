@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from typing_extensions import Self, dataclass_transform
@@ -29,11 +29,11 @@ def node(cls: type[_N]) -> type[_N]:
 class Node:
     """Base of all nodes."""
 
-    def parts(self) -> Iterator[tuple[str, Any]]:
+    def parts(self) -> Iterator[tuple[str, object]]:
         """Names and values of the fields that count when nodes are compared."""
         return ((f.name, getattr(self, f.name)) for f in fields(self) if f.name not in NOT_COMPARED)  # type: ignore[arg-type]  # all nodes are dataclasses
 
-    def replace(self, **changes: Any) -> Self:
+    def replace(self, **changes: object) -> Self:
         """The same node with some fields changed."""
         return replace(self, **changes)  # type: ignore[type-var]  # all nodes are dataclasses
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from compassc.relay import declared
 from compassc.relay.operators import FIRST_LEVEL, OPERATORS, Op, OpPattern, get, register
@@ -41,14 +41,20 @@ def register_op_attr(op_name: str, attr_key: str, value: object = None, level: i
     """Register a value of an operator under a key; without a value a decorator. A level of 0 and above holds against those
     below it."""
 
-    def keep(given: Any) -> Any:
+    def keep(given: object) -> object:
         get(op_name).set_attr(attr_key, given, level)
         return given
 
     return keep if value is None else keep(value)
 
 
-def registrar(key: str) -> Callable[..., Any]:
+class Registrar(Protocol):
+    """Registers a value of an operator under a key; without a value a decorator does."""
+
+    def __call__(self, op_name: str, value: object = None, level: int = FIRST_LEVEL) -> Any: ...
+
+
+def registrar(key: str) -> Registrar:
     """A function `(op_name, value=None, level=10)` that registers under a key, also as a decorator."""
 
     def register_it(op_name: str, value: object = None, level: int = FIRST_LEVEL) -> Any:

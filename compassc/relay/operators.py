@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from typing import Any, Union
 
-import numpy as np
-
+from compass_core.arrays import Array
 from compass_core.errors.suggest import help_for, nearest
 from compassc.ir.errors import ExpressionError
 from compassc.operators.declare import Sample
@@ -20,13 +19,14 @@ from compassc.relay.ops.relations import broadcast, compared, same
 from compassc.relay.types import IncompleteType, Relation, Type
 from compassc.te.tensor import Tensor
 
-Reference = Callable[[Attrs | None, Sequence[Any], Type], Any]
+Arrays = Union[Array, "Sequence[Arrays]"]
+"""An array, or those of a tuple."""
+Reference = Callable[[Attrs | None, Sequence[Arrays], Type], "Array | tuple[Array, ...]"]
 """What an operator gives of arrays: (attributes, arguments, type of the result) -> array, or tuple of arrays. Arguments
 that are tuples are tuples of arrays. Extents of the type may be open."""
 Compute = Callable[[Attrs | None, Sequence[Tensor], Type], Sequence[Tensor]]
 """What an operator is as tensor expressions: (attributes, inputs, type of the result) -> results. Tuples among the
 arguments are given one tensor after the other."""
-Array = np.ndarray[Any, Any]
 ANY_NUMBER = -1
 FIRST_LEVEL = 10
 
@@ -102,6 +102,13 @@ class Op(Expr):
         """Its tensor expression, where there is one."""
         registered: Compute | None = self.get_attr("FTVMCompute")
         return registered
+
+    def array_of(self, attrs: Attrs | None, arrays: Sequence[Arrays], t: Type) -> Array:
+        """The one array that its reference gives."""
+        assert self.reference is not None, self.name
+        found = self.reference(attrs, arrays, t)
+        assert not isinstance(found, tuple), self.name
+        return found
 
     @property
     def stateful(self) -> bool:

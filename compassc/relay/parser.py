@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from compassc.relay.module import IRModule
 from compassc.relay.passes import infer_type
@@ -16,7 +15,7 @@ def parse(
     source: str,
     source_name: str = "from_string",
     init_module: IRModule | None = None,
-    init_meta_table: Mapping[str, Sequence[Any]] | None = None,
+    init_meta_table: Mapping[str, Sequence[object]] | None = None,
 ) -> IRModule:
     """The module of a text, with the types of its expressions. `init_module` is extended, and its functions and data types are known in the text;
     `init_meta_table`: objects by key, which are counted after those of the text's own metadata. DiagnosticError with the place

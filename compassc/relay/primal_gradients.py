@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from compassc.ir.errors import ExpressionError
 from compassc.relay.builders import build, call
@@ -320,14 +319,15 @@ def _joined(e: Call, grad: Expr) -> Sequence[Expr]:
     ends: list[int] = []
     for f in _fields(e.args[0]):
         ends.append((ends[-1] if ends else 0) + _extents(f)[axis])
-    return [build("split", grad, ends[:-1], axis).astuple() if ends[1:] else Tuple([grad])]
+    return [build("split", grad, ends[:-1], axis) if ends[1:] else Tuple([grad])]
 
 
 @_gradient("stack")
 def _stacked(e: Call, grad: Expr) -> Sequence[Expr]:
     assert e.attrs is not None
     axis, count = e.attrs["axis"] % len(tensor(e).shape), len(_fields(e.args[0]))
-    return [Tuple([call("squeeze", part, axis=[axis]) for part in build("split", grad, count, axis)])]
+    parts = build("split", grad, count, axis)
+    return [Tuple([call("squeeze", TupleGetItem(parts, i), axis=[axis]) for i in range(count)])]
 
 
 @_gradient("split")
@@ -525,7 +525,7 @@ def _convolved(e: Call, grad: Expr) -> Sequence[Expr]:
     a = e.attrs
     own, kernel, out = str(a["data_layout"]), str(a["kernel_layout"]), str(a["out_layout"] or a["data_layout"])
 
-    def plain(x: Expr, source: str, to: str) -> Any:
+    def plain(x: Expr, source: str, to: str) -> Expr:
         return x if source == to else build("layout_transform", x, source, to)
 
     data, weight, given = plain(e.args[0], own, "NCHW"), plain(e.args[1], kernel, "OIHW"), plain(grad, out, "NCHW")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any as Anything
+from typing import Any
 
 from compass_core.errors import Span
 from compassc.ir.names import NamePool
 from compassc.relay.attributes import NOTED_DEVICE, PARAM_DEVICES, RESULT_DEVICE, Attrs, DictAttrs
 from compassc.relay.equal import structural_equal
 from compassc.relay.expr import (
+    Annotate,
     Call,
     Clause,
     Constant,
@@ -41,9 +42,9 @@ from compassc.relay.steps import Steps, run
 from compassc.relay.text import literals
 from compassc.relay.text.metadata import Metadata
 from compassc.relay.types import (
-    Any,
     FuncType,
     GlobalTypeVar,
+    Open,
     RefType,
     SizeVar,
     TensorType,
@@ -59,7 +60,6 @@ from compassc.targets.virtual_device import VirtualDevice
 
 VERSION_LINE = '#[version = "0.0.5"]'
 _OMITTED = "/* The objects that meta[...] refers to are left out; astext(show_meta_data=True) shows them. */"
-Annotate = Callable[[Expr], str]
 
 
 def text(given: object) -> str:
@@ -372,7 +372,7 @@ class Printer:
             return self._attributes(changed_fields(e.attrs))
         return [*self._attributes(changed_fields(e.attrs)), f'attrs_type_key="{e.attrs.record.key}"']
 
-    def _attributes(self, values: Mapping[str, Anything]) -> list[str]:
+    def _attributes(self, values: Mapping[str, object]) -> list[str]:
         """`key=value` of each; values without a text, and keys that are no names, are metadata."""
         if not all(literals.is_name(part) for key in values for part in key.split(".")):
             return [self.metadata.reference(values)]
@@ -385,7 +385,7 @@ class Printer:
         found = self.types.get(id(t))
         return found if found is not None else str(run(self._type(t)))
 
-    def _type(self, t: Anything) -> Steps[str]:
+    def _type(self, t: Type) -> Steps[str]:
         found = self.types.get(id(t))
         if found is None:
             self.kept.append(t)
@@ -427,7 +427,7 @@ class Printer:
             return f"{getattr(t.func, '__name__', 'relation')}({', '.join(args)})"
         return self.metadata.reference(t)
 
-    def _dim(self, dim: int | Any | SizeVar) -> str:
+    def _dim(self, dim: int | Open | SizeVar) -> str:
         return self.metadata.reference(dim) if isinstance(dim, SizeVar) else str(dim)
 
     def _definition(self, t: TypeData) -> Steps[str]:
@@ -442,7 +442,7 @@ class Printer:
         return "\n".join([f"type {head} {{", *lines, "}"])
 
 
-def changed_fields(attrs: Attrs) -> dict[str, Anything]:
+def changed_fields(attrs: Attrs) -> dict[str, object]:
     """The fields of a record that do not have their default, or have none."""
     defaults = attrs.record.fields
     return {k: v for k, v in attrs.items() if not structural_equal(v, defaults[k])}
@@ -458,7 +458,7 @@ _ATOMS = (GlobalVar, Constant, Op, Constructor)
 """What is never a line of its own."""
 _DESCRIBED = (Constant, Call, Var, Function, Tuple, TupleGetItem)
 """What has a remark with its type and place."""
-_FORMS: Mapping[type, Callable[[Printer, Anything], Steps[str]]] = {
+_FORMS: Mapping[type, Callable[[Printer, Any], Steps[str]]] = {
     Function: Printer._function,
     Call: Printer._call,
     Let: Printer._let,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Expr as Condition
@@ -184,7 +184,7 @@ def wrap_compute_conv2d(
 
     def compute(attrs: Attrs | None, inputs: Sequence[Tensor], out_type: Type) -> Sequence[Tensor]:
         assert attrs is not None
-        args: list[Any] = [*inputs[:2], attrs["strides"], attrs["padding"], attrs["dilation"]]
+        args: list[object] = [*inputs[:2], attrs["strides"], attrs["padding"], attrs["dilation"]]
         args += [attrs["data_layout"]] if need_data_layout else []
         args += [attrs["kernel_layout"]] if need_kernel_layout else []
         return [topi_compute(*args, attrs["out_dtype"] or str(inputs[0].dtype))]

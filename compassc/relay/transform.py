@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from compass_core.errors import UsageError
 from compassc.ir.errors import ExpressionTypeError
@@ -40,6 +40,9 @@ __all__ = [
     "to_cps",
     "un_cps",
 ]
+
+
+T = TypeVar("T")
 
 
 def __getattr__(name: str) -> Callable[..., RelayPass]:
@@ -82,7 +85,7 @@ def InferTypeLocal(expr: Expr) -> Type:
     return infer_local(expr, infer_type.ModuleDefinitions(IRModule()))
 
 
-def _given_back(found: object, kind: type, function: Callable[..., object]) -> Any:
+def _given_back(found: object, kind: type[T], function: Callable[..., object]) -> T:
     if isinstance(found, kind):
         return found
     name = getattr(function, "__name__", type(function).__name__)

@@ -40,7 +40,7 @@ from compassc.relay.backend.build import GraphExecutorFactoryModule, build, lowe
 from compassc.relay.backend.placement import HOST, Placement
 from compassc.relay.module import IRModule
 from compassc.relay.programs import read_program
-from compassc.relay.types import Any as Open
+from compassc.relay.types import Open
 from compassc.targets import Target
 
 LIBRARY, GRAPH, PARAMS = "mod.so", "mod.json", "mod.params"

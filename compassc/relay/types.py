@@ -29,8 +29,8 @@ class TypeKind(IntEnum):
     TypeData = 6
 
 
-class Any:
-    """An extent that is known when the program runs. One extent says nothing about another: each is an object of its own,
+class Open:
+    """An extent that is known when the program runs, `relay.Any` to programs. One extent says nothing about another: each is an object of its own,
     and all are equal in structure."""
 
     __slots__ = ()
@@ -41,7 +41,7 @@ class Any:
 
 SizeVar = Var
 """A symbolic extent."""
-Dim = int | Any | SizeVar
+Dim = int | Open | SizeVar
 """An extent of a tensor; a symbolic one (`te.size_var("n")`) is equal to itself, and bound to a number by unification."""
 
 
@@ -73,7 +73,7 @@ def _dims(shape: object) -> tuple[Dim, ...]:
 def _dim(given: object) -> Dim:
     if type(given) is int:  # most are
         return given
-    if isinstance(given, (Any, SizeVar)):
+    if isinstance(given, (Open, SizeVar)):
         return given
     if isinstance(given, SupportsIndex):
         return int(given)

@@ -177,7 +177,7 @@ class Tensor(DataProducer):
         made = TensorSlice(self, tuple(_index(i) for i in given))
         return made.read() if len(given) == self.ndim else made.checked()
 
-    def __call__(self, *indices: Any) -> Any:
+    def __call__(self, *indices: object) -> Expr:
         """An element, by all indices; they may be one tuple or list."""
         if len(indices) == 1 and isinstance(indices[0], (tuple, list)):
             indices = tuple(indices[0])

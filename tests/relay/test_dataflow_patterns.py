@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from compassc import relay
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
-from compassc.relay.builders import build
+from compassc.relay.builders import build, results
 from compassc.relay.dataflow_pattern import (
     DFPattern,
     DFPatternCallback,
@@ -200,7 +200,7 @@ def test_structures():
 
 
 def test_operators_with_several_results_are_calls():
-    halves = build("split", X, 2, axis=1)
+    halves = results("split", X, 2, axis=1)
     pattern = is_op("split")(is_var())
     assert pattern.match(halves) and is_expr(halves).match(halves) and not relu_pattern().match(halves)
     assert is_tuple_get_item(pattern, 1).match(halves[1]) and not is_tuple_get_item(pattern, 1).match(halves[0])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from compass_core.errors import CompassError
 from compassc import relay
 from compassc.relay.backend.executors import create_executor
-from compassc.relay.builders import build, call
+from compassc.relay.builders import build, call, results
 from compassc.relay.passes import make
 from compassc.relay.qnn.affine import TensorAffineType
 from compassc.relay.transform import InferType
@@ -71,7 +71,7 @@ REGIONS: dict[str, relay.Expr] = {
     "sum of products": whole(build("add", build("nn.conv2d", real(X), constant(4, 4, 1, 1), kernel_size=(1, 1), channels=4), real(Y)), 0.3),
     "multiply": whole(build("multiply", real(X), real(Y, 0.03, -7)), 0.2), "scale": whole(build("multiply", real(X), floats(4, 1, 1)), 0.2),
     "concatenate": whole(build("concatenate", [real(X), real(Y, 0.03, -7)], 1)),
-    "split": whole(build("split", real(X), 2, 1)[1]),
+    "split": whole(results("split", real(X), 2, 1)[1]),
     "choice": whole(build("maximum", real(X), build("minimum", real(Y, 0.03), relay.const(1.0)))),
     **{name: whole(build(name, real(X)), 0.02) for name in ("tanh", "sigmoid", "erf", "abs")},
     "exp": whole(build("exp", real(X, 0.02)), 0.1, -128), "leaky": whole(build("nn.leaky_relu", real(X), 0.2)),

@@ -13,6 +13,7 @@ from compassc.graph.run import run_graph
 from compassc.relay.backend.build import build, partition
 from compassc.relay.backend.layers import graph_of
 from compassc.relay.builders import build as built
+from compassc.relay.builders import results
 from compassc.relay.module import IRModule
 from compassc.relay.transform import InferType
 from tests.choosing import some
@@ -235,7 +236,7 @@ Y = relay.var("y", shape=(1, 4, 6, 6), dtype="int8")
 MOVES: dict[str, relay.Expr] = {
     "reshape": built("reshape", X, (4, -1)), "squeeze": built("squeeze", X, [0]), "expand_dims": built("expand_dims", X, 0),
     "flat": built("nn.batch_flatten", X), "transpose": built("transpose", X, (0, 2, 3, 1)),
-    "concatenate": built("concatenate", [X, Y], 2), "split": built("split", X, 2, 1)[1],
+    "concatenate": built("concatenate", [X, Y], 2), "split": results("split", X, 2, 1)[1],
     "strided_slice": built("strided_slice", X, [0, 1], [1, 4], [1, 2]), "tile": built("tile", X, (1, 2, 1, 1)),
     "pad": built("nn.pad", X, ((0, 0), (0, 0), (1, 1), (0, 2)), relay.const(-7, "int8")), "clip": built("clip", X, -20, 30.5),
     "maximum": built("maximum", X, Y), "minimum": built("minimum", X, relay.const(np.int8(9))), "relu": built("nn.relu", X),

@@ -9,7 +9,7 @@ import pytest
 
 from compass_core.errors import CompassError
 from compassc import relay
-from compassc.relay.builders import build
+from compassc.relay.builders import build, results
 from compassc.relay.expr import Expr
 from compassc.relay.module import IRModule
 from compassc.relay.op import temporary
@@ -39,10 +39,10 @@ FOLLOW: dict[str, Callable[[Expr], Expr]] = {
     "channels": lambda e: e + relay.const(np.arange(8, dtype="float32").reshape(8, 1, 1)),
     "bias": lambda e: build("nn.bias_add", e, vector()),
     "variable": lambda e: e + relay.const(X),
-    "batch norm": lambda e: build("nn.batch_norm", e, vector(), vector(), vector(), vector())[0],
+    "batch norm": lambda e: results("nn.batch_norm", e, vector(), vector(), vector(), vector())[0],
     "pools": lambda e: build("nn.avg_pool2d", build("nn.max_pool2d", e, (2, 2)), (2, 1), padding=(1, 0)),
     "join": lambda e: build("concatenate", [e, build("nn.relu", e)], 1),
-    "split": lambda e: build("add", *build("split", e, 2, axis=1)),
+    "split": lambda e: build("add", *results("split", e, 2, axis=1)),
     "pad": lambda e: build("nn.pad", e, ((0, 0), (0, 0), (1, 2), (0, 3))),
     "slice": lambda e: build("strided_slice", e, [0, 0, 1, 2], [1, 8, 5, 6], [1, 1, 2, 1]),
     "slice of axes": lambda e: build("strided_slice", e, [1], [4], axes=[2]),

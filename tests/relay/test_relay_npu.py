@@ -24,7 +24,7 @@ from compassc.relay.backend.build import GraphExecutorFactoryModule, build
 from compassc.relay.backend.layer_forms import FORMS
 from compassc.relay.backend.layers import graph_of, why_not
 from compassc.relay.builders import build as built
-from compassc.relay.builders import call
+from compassc.relay.builders import call, results
 from compassc.relay.expr import Call, Function, Tuple, Var
 from compassc.relay.module import IRModule
 from compassc.relay.operators import OPERATORS
@@ -123,7 +123,7 @@ def cnn() -> Function:
     """A small CNN, with a shortcut, a depthwise convolution and a normalisation."""
     x = relay.var("x", shape=(1, 3, 8, 8))
     h = built("nn.bias_add", built("nn.conv2d", x, weights(4, 3, 3, 3), padding=1), weights(4))
-    normal = built("nn.batch_norm", h, *(relay.const(np.full(4, n, "float32")) for n in (1.5, -0.5, 0.25, 2)))
+    normal = results("nn.batch_norm", h, *(relay.const(np.full(4, n, "float32")) for n in (1.5, -0.5, 0.25, 2)))
     h = built("nn.relu", normal[0])
     h = h + built("nn.conv2d", h, weights(4, 1, 3, 3), padding=1, groups=4)
     h = built("nn.max_pool2d", h, pool_size=(2, 2), strides=(2, 2))
@@ -142,7 +142,7 @@ def test_what_no_layer_does_runs_on_the_host_between_regions():
     x = relay.var("x", shape=(2, 4, 3))
     first = built("exp", built("transpose", x, axes=(0, 2, 1)))
     middle = call("cast", call("cast", first, dtype="int32"), dtype="float32")
-    a, b = built("split", built("nn.relu", first + middle), 2, axis=2)
+    a, b = results("split", built("nn.relu", first + middle), 2, axis=2)
     f = Function([x], Tuple([a, built("concatenate", [b, b], axis=1), first, x, first]))
     _runs(f, rng.standard_normal((2, 4, 3)).astype("float32"), regions=2)
 

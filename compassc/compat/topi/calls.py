@@ -55,8 +55,7 @@ def several(name: str, *operands: object, **attributes: object) -> list[Tensor]:
     named = {key: argument(value) for key, value in attributes.items()}
     parts = [v for a in (*arguments, *named.values()) for v in (a.fields if isinstance(a, relay.Tuple) else [a])]
     parameters = [v for v in parts if isinstance(v, relay.Var)]
-    made = build(name, *arguments, **named)
-    body = made.astuple() if hasattr(made, "astuple") else made
+    body = build(name, *arguments, **named)
     module = infer_type.run(relay.IRModule.from_expr(relay.Function(parameters, body)))
     function = module["main"]
     if not isinstance(function, relay.Function):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from compass_core.errors import UsageError
+from compass_runtime.devices import Device
 from compass_runtime.factory import GraphExecutorFactory
 from compass_runtime.module import Module
 from compass_runtime.ndarray import NDArray
+from compass_runtime.packed import PackedFunc
 from compassc.ir.errors import warn
 from compassc.operators.implementations import HOSTS
 from compassc.pass_manager import pipeline_names
@@ -156,7 +158,7 @@ class GraphExecutorFactoryModule:
         self.graph_json, self.params = builder.text(), dict(builder.params)
         self.placement = placement
         """For NPUs: where each call runs, and why."""
-        self.function_metadata: dict[str, Any] = {}
+        self.function_metadata: dict[str, object] = {}
         self.lib = _Library()
         for module in kernels.modules.values():
             self.lib.import_module(module)
@@ -180,7 +182,7 @@ class GraphExecutorFactoryModule:
         """The parameters by the names of their nodes."""
         return self.params
 
-    def get_devices(self) -> list[Any]:
+    def get_devices(self) -> list[Device]:
         """No devices: the caller chooses."""
         return []
 
@@ -188,10 +190,10 @@ class GraphExecutorFactoryModule:
         """Write graph, kernels and parameters to one file, which `load_module` reads."""
         self.module.export_library(file_name)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> PackedFunc:
         return self.module[name]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[str | Module | dict[str, NDArray]]:
         warn("unpack no build: use lib['default'](device)")
         return iter((self.graph_json, self.lib, self.params))
 
@@ -216,14 +218,14 @@ class _Library(Module):
 
 
 def build(
-    ir_mod: Any,
-    target: Any = None,
-    target_host: Any = None,
-    executor: Any = None,
-    runtime: Any = None,
-    workspace_memory_pools: Any = None,
-    constant_memory_pools: Any = None,
-    params: Mapping[str, Any] | None = None,
+    ir_mod: object,
+    target: object = None,
+    target_host: object = None,
+    executor: object = None,
+    runtime: object = None,
+    workspace_memory_pools: object = None,
+    constant_memory_pools: object = None,
+    params: Mapping[str, object] | None = None,
     mod_name: str = "default",
 ) -> GraphExecutorFactoryModule:
     """Kernels for a target (`llvm`, `c`, `cuda`, an NPU), a graph and parameters of the function `main` of a module.

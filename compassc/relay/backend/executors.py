@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, Union
 
+from compass_core.arrays import Array
 from compass_core.errors import UsageError
 from compass_runtime.devices import Device, cpu
 from compass_runtime.graph_executor import GraphModule
@@ -14,19 +15,23 @@ from compassc.ir.errors import ExpressionError
 from compassc.relay.backend.build import bind_main, build
 from compassc.relay.backend.vm import VirtualMachine
 from compassc.relay.backend.vm.compiler import executable
+from compassc.relay.backend.vm.primitives import flat
 from compassc.relay.expr import Expr, Function, GlobalVar, Let, Var, as_expr
-from compassc.relay.interpreter import Interpreter, arguments
+from compassc.relay.interpreter import Interpreter, Value, arguments
 from compassc.relay.module import MAIN, BaseFunc, IRModule
 from compassc.relay.passes import infer_type
 from compassc.relay.passes._functions import changed
 from compassc.relay.types import TupleType, Type, is_dynamic
 from compassc.relay.variables import free_vars
 
+Result = Union[Value, "list[Result]"]
+"""A value, or those of a tuple as graphs give them."""
+
 
 class Executor(Protocol):
     """What evaluates expressions with the functions of a module."""
 
-    def evaluate(self, expr: object = None, binds: Mapping[Var, Any] | None = None) -> Any:
+    def evaluate(self, expr: object = None, binds: Mapping[Var, object] | None = None) -> Any:
         """A function to call with arrays for `main` (without `expr`), a Function or a GlobalVar; the value of any other
         expression, in which variables have the values of `binds`."""
 
@@ -37,7 +42,7 @@ class GraphRunner:
     def __init__(self, module: IRModule, device: Device | None, target: object) -> None:
         self.module, self.device, self.target = module, device or cpu(), target
 
-    def evaluate(self, expr: object = None, binds: Mapping[Var, Any] | None = None) -> Any:
+    def evaluate(self, expr: object = None, binds: Mapping[Var, object] | None = None) -> Any:
         """What runs a function, or the value of an expression (`Executor`)."""
         given = _bound(self.module[MAIN] if expr is None else as_expr(expr), binds)
         if isinstance(given, GlobalVar):
@@ -46,7 +51,7 @@ class GraphRunner:
             return self._built(Function([], given))()
         return self._built(_closed(given))
 
-    def _built(self, f: Function) -> Callable[..., Any]:
+    def _built(self, f: Function) -> Callable[..., Result]:
         functions: dict[GlobalVar, BaseFunc] = {v: g for v, g in self.module.functions.items() if v.name_hint != MAIN}
         functions[GlobalVar(MAIN)] = f
         module = infer_type.run(changed(self.module, functions))
@@ -57,8 +62,8 @@ class GraphRunner:
             )
         graph = GraphModule(build(module, self.target)["default"](self.device))
 
-        def run(*args: Any, **named: Any) -> Any:
-            for i, value in enumerate(_tensors(arguments(f.params, args, named))):
+        def run(*args: object, **named: object) -> Result:
+            for i, value in enumerate(flat(arguments(f.params, args, named))):
                 graph.set_input(i, value)
             graph.run()
             return _nested(result, (graph.get_output(i).numpy() for i in range(graph.get_num_outputs())))
@@ -66,7 +71,7 @@ class GraphRunner:
         return run
 
 
-def _bound(e: Expr, binds: Mapping[Var, Any] | None) -> Expr:
+def _bound(e: Expr, binds: Mapping[Var, object] | None) -> Expr:
     """An expression in which variables have values."""
     for v, value in (binds or {}).items():
         e = Let(v, as_expr(value), e)
@@ -81,16 +86,7 @@ def _closed(f: Function) -> Function:
     return f
 
 
-def _tensors(given: Any) -> Iterator[NDArray]:
-    """The tensors of nested values, in order."""
-    if isinstance(given, (tuple, list)):
-        for value in given:
-            yield from _tensors(value)
-    else:
-        yield given
-
-
-def _nested(t: Type, outputs: Iterator[Any]) -> Any:
+def _nested(t: Type, outputs: Iterator[Array]) -> Result:
     """Tensors as the type of the result nests them."""
     return [_nested(f, outputs) for f in t.fields] if isinstance(t, TupleType) else NDArray(next(outputs))
 
@@ -101,7 +97,7 @@ class MachineRunner:
     def __init__(self, module: IRModule, device: Device | None, target: object) -> None:
         self.module, self.device, self.target = module, device or cpu(), target
 
-    def evaluate(self, expr: object = None, binds: Mapping[Var, Any] | None = None) -> Any:
+    def evaluate(self, expr: object = None, binds: Mapping[Var, object] | None = None) -> Any:
         """What runs a function, or the value of an expression (`Executor`)."""
         given = _bound(self.module.get_global_var(MAIN) if expr is None else as_expr(expr), binds)
         if isinstance(given, GlobalVar):
@@ -118,7 +114,7 @@ class MachineRunner:
         return VirtualMachine(executable(module, self.target, entry), self.device)
 
 
-EXECUTORS: dict[str, Callable[[IRModule, Device | None, Any], Executor]] = {
+EXECUTORS: dict[str, Callable[[IRModule, Device | None, object], Executor]] = {
     "aot": GraphRunner,
     "debug": lambda module, device, target: Interpreter(module),
     "graph": GraphRunner,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from compass_core.errors import UsageError
 from compassc.relay.backend.build import given_module, host_of, lowered, one_target
@@ -62,7 +61,7 @@ def searched_host(target: object) -> tuple[Target, Target]:
 
 
 def host_kernels(
-    mods: Sequence[object], params: Sequence[Mapping[str, Any] | None], target: object
+    mods: Sequence[object], params: Sequence[Mapping[str, object] | None], target: object
 ) -> list[HostKernel]:
     """The kernels of modules or functions, in their order, as builds in the current `PassContext` make them. What other compilers
     or NPUs run, and functions of open sizes, are none. UsageError as `searched_host`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from compass_runtime import graph_executor
 from compass_runtime.module import Module
@@ -108,7 +107,7 @@ class GraphBuilder:
         )
 
 
-def _written(node: Made) -> dict[str, Any]:
+def _written(node: Made) -> dict[str, object]:
     if not node.kernel:
         return {"op": "null", "name": node.name, "inputs": []}
     counts = {"num_outputs": str(len(node.outputs)), "num_inputs": str(len(node.inputs)), "flatten_data": "0"}

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import ceil, floor
-from typing import Any
 
 import numpy as np
 
@@ -27,11 +26,11 @@ from compassc.relay.ops.convolution import SPACE, both_ends, several
 from compassc.relay.ops.reduction import reduced_axes
 from compassc.relay.ops.relations import axes_of, axis_of
 from compassc.relay.ops.slices import cut, slices
-from compassc.relay.types import TensorType
+from compassc.relay.types import TensorType, TupleType
 
 OPSET = 21
 """The operators of ONNX that are meant."""
-Form = Callable[..., Any]
+Form = Callable[..., Value | list[Value]]
 FORMS: dict[str, Form] = {}
 """What makes the layers of a call, by the operator's name."""
 OF_BYTES = frozenset(
@@ -57,15 +56,15 @@ class Layers(Building):
 
     def made(self, name: str, *xs: Value) -> Value:
         """What an operator of the registry makes of values."""
-        made: Value = self.onnx(SAME[name], *xs)
-        return made
+        return self.onnx(SAME[name], *xs)
 
-    def onnx(self, name: str, *inputs: Value, **attributes: object) -> Any:
+    def onnx(self, name: str, *inputs: Value, **attributes: object) -> Value:
         """What an operator of ONNX makes of values. Refused where it has no layers in this form."""
         declared = select("", name, OPSET)
         assert declared is not None, f"there is no {name} in ONNX"
         self.op = name
-        return declared.handler(self, *declared.arguments(inputs), **attributes)
+        made: Value = declared.handler(self, *declared.arguments(inputs), **attributes)
+        return made
 
 
 def form(*names: str) -> Callable[[Form], Form]:
@@ -88,7 +87,7 @@ def ints(values: Sequence[int]) -> Value:
 # --------------------------------------------------------------------------------------------------------- each element
 
 
-def _same(name: str, b: Layers, a: object, t: TensorType, *xs: Value) -> Any:
+def _same(name: str, b: Layers, a: object, t: TensorType, *xs: Value) -> Value:
     return b.onnx(name, *xs)
 
 
@@ -102,14 +101,14 @@ def rsqrt(b: Layers, a: object, t: TensorType, x: Value) -> Value:
 
 
 @form("clip")
-def clip(b: Layers, a: Any, t: TensorType, x: Value) -> Any:
+def clip(b: Layers, a: Attrs, t: TensorType, x: Value) -> Value:
     if not x.is_float:
         return clipped(b, x, ceil(a.a_min), floor(a.a_max))
     return b.onnx("Clip", x, *[Value.of(np.asarray(v, np.float32)) for v in (a.a_min, a.a_max)])
 
 
 @form("nn.leaky_relu")
-def leaky_relu(b: Layers, a: Any, t: TensorType, x: Value) -> Any:
+def leaky_relu(b: Layers, a: Attrs, t: TensorType, x: Value) -> Value:
     return b.onnx("LeakyRelu", x, alpha=float(a.alpha))
 
 
@@ -119,12 +118,12 @@ def along(b: Layers, x: Value, axis: int, each: Value) -> Value:
 
 
 @form("nn.bias_add")
-def bias_add(b: Layers, a: Any, t: TensorType, x: Value, bias: Value) -> Any:
+def bias_add(b: Layers, a: Attrs, t: TensorType, x: Value, bias: Value) -> Value:
     return b.onnx("Add", x, along(b, x, a.axis, bias))
 
 
 @form("nn.prelu")
-def prelu(b: Layers, a: Any, t: TensorType, x: Value, alpha: Value) -> Any:
+def prelu(b: Layers, a: Attrs, t: TensorType, x: Value, alpha: Value) -> Value:
     return b.onnx("PRelu", x, along(b, x, a.axis, alpha))
 
 
@@ -138,7 +137,7 @@ def ordered(b: Layers, x: Value, layout: str, wanted: str) -> Value:
     return b.transpose(x, [layout.index(axis) for axis in wanted])
 
 
-def window(a: Attrs, rank: int) -> dict[str, Any]:
+def window(a: Attrs, rank: int) -> dict[str, tuple[int, ...]]:
     """Strides, dilations and pads as ONNX calls them."""
     strides, dilations = several(a.strides, rank), several(a.dilation, rank)
     return {"strides": strides, "dilations": dilations, "pads": both_ends(a.padding, rank)}
@@ -158,7 +157,7 @@ def _convolution(rank: int, transposed: bool, b: Layers, a: Attrs, t: TensorType
     return ordered(b, made, plain, a.out_layout or a.data_layout)
 
 
-def _pool(rank: int, name: str, b: Layers, a: Any, t: TensorType, x: Value) -> Value:
+def _pool(rank: int, name: str, b: Layers, a: Attrs, t: TensorType, x: Value) -> Value:
     plain, size = "NC" + SPACE[rank], several(a.pool_size, rank)
     more = {"count_include_pad": int(a.count_include_pad)} if name == "AveragePool" else {}
     made = b.onnx(
@@ -167,7 +166,7 @@ def _pool(rank: int, name: str, b: Layers, a: Any, t: TensorType, x: Value) -> V
     return ordered(b, made, plain, a.out_layout or a.layout)
 
 
-def _shares(rank: int, name: str, b: Layers, a: Any, t: TensorType, x: Value) -> Value:
+def _shares(rank: int, name: str, b: Layers, a: Attrs, t: TensorType, x: Value) -> Value:
     """Pooling to so many shares of each axis, which are windows where they are even."""
     plain, out = "NC" + SPACE[rank], a.out_layout or a.layout
     image = ordered(b, x, a.layout, plain)
@@ -192,19 +191,19 @@ for _rank in SPACE:
 
 
 @form("nn.dense")
-def dense(b: Layers, a: object, t: TensorType, x: Value, w: Value) -> Any:
+def dense(b: Layers, a: object, t: TensorType, x: Value, w: Value) -> Value:
     return b.onnx("MatMul", x, b.transpose(w, (1, 0)))
 
 
 @form("nn.matmul", "nn.batch_matmul")
-def matmul(b: Layers, a: Any, t: TensorType, x: Value, y: Value) -> Any:
+def matmul(b: Layers, a: Attrs, t: TensorType, x: Value, y: Value) -> Value:
     def swapped(v: Value, flag: bool) -> Value:
         return b.transpose(v, (*range(v.rank - 2), v.rank - 1, v.rank - 2)) if flag else v
 
     return b.onnx("MatMul", swapped(x, a.transpose_a), swapped(y, a.transpose_b))
 
 
-def _reduction(name: str, b: Layers, a: object, t: TensorType, x: Value) -> Value:
+def _reduction(name: str, b: Layers, a: Attrs, t: TensorType, x: Value) -> Value:
     axes = reduced_axes(a, x.rank)
     return b.reshape(b.onnx(name, x, ints(axes)), t.concrete_shape) if axes else x
 
@@ -213,7 +212,7 @@ for _name, _onnx in SAME_REDUCTIONS.items():
     form(_name)(partial(_reduction, _onnx))
 
 
-def _softmax(name: str, b: Layers, a: Any, t: TensorType, x: Value) -> Any:
+def _softmax(name: str, b: Layers, a: Attrs, t: TensorType, x: Value) -> Value:
     return b.onnx(name, x, axis=a.axis)
 
 
@@ -222,7 +221,7 @@ form("nn.log_softmax")(partial(_softmax, "LogSoftmax"))
 
 
 @form("nn.lrn")
-def lrn(b: Layers, a: Any, t: TensorType, x: Value) -> Any:
+def lrn(b: Layers, a: Attrs, t: TensorType, x: Value) -> Value:
     if x.axis(a.axis) != 1:
         raise Refused(f"its axis is {a.axis}; the layer goes over the channels")
     return b.onnx("LRN", x, size=a.size, alpha=float(a.alpha), beta=float(a.beta), bias=float(a.bias))
@@ -243,18 +242,18 @@ def transpose(b: Layers, a: Attrs, t: TensorType, x: Value) -> Value:
 
 
 @form("concatenate")
-def concatenate(b: Layers, a: Attrs, t: TensorType, xs: list[Value]) -> Any:
+def concatenate(b: Layers, a: Attrs, t: TensorType, xs: list[Value]) -> Value:
     return b.onnx("Concat", *xs, axis=a.axis)
 
 
 @form("split")
-def split_(b: Layers, a: Attrs, t: Any, x: Value) -> list[Value]:
+def split_(b: Layers, a: Attrs, t: TupleType, x: Value) -> list[Value]:
     axis = axis_of(a.axis, x.rank)
-    return b.split(x, axis, [f.concrete_shape[axis] for f in t.fields])
+    return b.split(x, axis, [f.concrete_shape[axis] for f in t.fields if isinstance(f, TensorType)])
 
 
 @form("strided_slice")
-def strided_slice(b: Layers, a: object, t: TensorType, x: Value) -> Any:
+def strided_slice(b: Layers, a: Attrs, t: TensorType, x: Value) -> Value:
     cuts = slices(a, x.rank)
     spans = [cut(*limits, x.shape[d]) for d, limits in cuts.items()]
     steps = [stride for _, _, stride in cuts.values()]
@@ -263,17 +262,17 @@ def strided_slice(b: Layers, a: object, t: TensorType, x: Value) -> Any:
 
 
 @form("nn.pad")
-def pad(b: Layers, a: Any, t: TensorType, x: Value, value: Value) -> Any:
+def pad(b: Layers, a: Attrs, t: TensorType, x: Value, value: Value) -> Value:
     pads = [before for before, _ in a.pad_width] + [after for _, after in a.pad_width]
     return b.onnx("Pad", x, ints(pads), value, mode=a.pad_mode)
 
 
 @form("tile")
-def tile(b: Layers, a: Any, t: TensorType, x: Value) -> Any:
+def tile(b: Layers, a: Attrs, t: TensorType, x: Value) -> Value:
     rank = max(x.rank, len(a.reps))
     return b.onnx("Tile", b.ranked(x, rank), ints([*(1,) * (rank - len(a.reps)), *a.reps]))
 
 
 @form("broadcast_to")
-def broadcast_to(b: Layers, a: object, t: TensorType, x: Value) -> Any:
+def broadcast_to(b: Layers, a: object, t: TensorType, x: Value) -> Value:
     return b.onnx("Expand", x, ints(t.concrete_shape))

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from compass_core.reading.budget import Budget
 from compass_runtime.compass_module import CompassModule
@@ -35,6 +34,8 @@ from compassc.targets.target import NPU
 
 CODE = "relay-layers"
 FLOAT = "float32"
+Values = Value | list[Value]
+"""A value, or those of a tuple."""
 OF_SEVERAL = frozenset([*(name for name in FORMS if name.startswith("qnn.")), "cast", "left_shift"])
 """Operators of which each form says what types it takes."""
 
@@ -105,22 +106,30 @@ def _input(b: Layers, name: str, t: TensorType) -> Value:
     return b.value(b.graph.input(f"{name}_0", t.concrete_shape, t.dtype), t.dtype)
 
 
-def _given(b: Layers, e: Expr, values: Mapping[int, Any]) -> Any:
+def _given(b: Layers, e: Expr, values: Mapping[int, Values]) -> Values:
     """The value, or list of values, of an argument; an input where nothing makes it."""
     if id(e) in values:
         return values[id(e)]
     if isinstance(e, Constant):
         return Value.of(e.array)
     if isinstance(e, Tuple):
-        return [_given(b, f, values) for f in e.fields]
+        return [_one(_given(b, f, values)) for f in e.fields]
     if isinstance(e, TupleGetItem) and id(e.tuple_value) in values:
-        return values[id(e.tuple_value)][e.index]
+        several = values[id(e.tuple_value)]
+        assert isinstance(several, list), "a tuple is taken apart"
+        return several[e.index]
     if isinstance(e.checked_type, TupleType):
         return [_input(b, "given", t) for t in tensors_of(e.checked_type)]
     return _input(b, "given", tensors_of(e.checked_type)[0])
 
 
-def _made(b: Layers, call: Call, args: Sequence[Any]) -> Any:
+def _one(value: Values) -> Value:
+    if isinstance(value, list):
+        raise Refused("a tuple of tuples has no layer")
+    return value
+
+
+def _made(b: Layers, call: Call, args: Sequence[Values]) -> Values:
     """The value, or values, of a call. Refused where it has no layers."""
     assert isinstance(call.op, Op)
     try:
@@ -141,7 +150,7 @@ def graph_of(f: Function, name: str) -> Graph:
     """The graph of layers of a function whose calls all are layers: an input for each parameter, an output for each tensor of
     the result. CompassError at the line of a call that is none."""
     b = Layers(name, Budget(f"the region '{name}'", lambda: _bytes(f)))
-    values: dict[int, Any] = {}
+    values: dict[int, Values] = {}
     number = 0
     for p in f.params:
         inputs = []
@@ -163,13 +172,13 @@ def graph_of(f: Function, name: str) -> Graph:
     return finished(b, [f"output{i}" for i in range(len(outputs))], _apart(b, outputs), name, CODE)
 
 
-def _composite(b: Layers, call: Call, args: Sequence[Any]) -> Value:
+def _composite(b: Layers, call: Call, args: Sequence[Values]) -> Value:
     """The value of a call of a composite function. Refused where it has no layer."""
     f = call.op
     if not isinstance(f, Function) or f.attrs.get("Composite") != quantised_layers.COMPOSITE:
         raise Refused("there is no layer for such a function")
     assert isinstance(f.body, Call)
-    return quantised_layers.made(b, f.body, *args)
+    return quantised_layers.made(b, f.body, *map(_one, args))
 
 
 def _apart(b: Layers, values: Sequence[Value]) -> list[Value]:

@@ -97,7 +97,8 @@ def _type(e: Expr) -> TensorType:
 
 def _layouts(c: Call) -> tuple[str, str, str]:
     """The layouts of data, weights and result."""
-    a: Any = c.attrs
+    a = c.attrs
+    assert a is not None
     if op_name(c) == "qnn.dense":
         return "NC", "OI", "NC"
     return a.data_layout, a.kernel_layout, a.out_layout or a.data_layout
@@ -152,9 +153,10 @@ def _reach(s: Sums) -> Numbers:
     return np.asarray(np.abs(moved).reshape(len(moved), -1).sum(1) * most + np.abs(s.bias))
 
 
-def _multiplier(s: Sums) -> dict[str, Any]:
+def _multiplier(s: Sums) -> dict[str, object]:
     """The multiplier and shift of a layer that gives the same numbers. Refused where there is none."""
-    how: Any = s.requantise.attrs
+    how = s.requantise.attrs
+    assert how is not None
     if requantization(str(how.rounding), str(how.compute_dtype)) != Requantization():
         raise Refused("layers know no other rounding than UPWARD in int64")
     kinds = (_type(s.call.args[0]).dtype, str(s.weights.dtype), s.out_dtype)
@@ -245,7 +247,8 @@ def made(b: Layers, root: Call, x: Value) -> Value:
     int32_biases(s.bias)
     if op_name(s.call) == "qnn.dense":
         return product(b, source, weights, s.bias, out, multiplier)
-    a: Any = s.call.attrs
+    a = s.call.attrs
+    assert a is not None
     data, _, result = _layouts(s.call)
     given = {**window(a, 2), "group": a.groups}
     image = Quantised(ordered(b, x, data, "NCHW"), source.levels)

@@ -253,7 +253,7 @@ def _reassociated(p: CallPattern, e: Call) -> Iterator[CallPattern]:
 
 def _has_attributes(e: Expr, wanted: Mapping[str, object]) -> bool:
     """Whether an operator, a call or a function has attributes of these values."""
-    known: Mapping[str, Any]
+    known: Mapping[str, object]
     if isinstance(e, Op):
         known = {name: value for name, (value, _) in e.attributes.items()}
     elif isinstance(e, (Call, Function)):
@@ -263,13 +263,14 @@ def _has_attributes(e: Expr, wanted: Mapping[str, object]) -> bool:
     return all(name in known and _same(value, known[name]) for name, value in wanted.items())
 
 
-def _same(wanted: Any, known: Any) -> bool:
+def _same(wanted: object, known: object) -> bool:
     """Whether a value of an attribute is the wanted one."""
     if isinstance(wanted, (IntImm, FloatImm)):
         wanted = wanted.value
     if isinstance(known, (list, tuple)):
-        fits = isinstance(wanted, (list, tuple)) and len(wanted) == len(known)
-        return fits and all(map(_same, wanted, known))
+        if not isinstance(wanted, (list, tuple)) or len(wanted) != len(known):
+            return False
+        return all(map(_same, wanted, known))
     if isinstance(known, str):
         return not isinstance(wanted, (int, float)) and str(wanted) == known
     return structural_equal(wanted, known)

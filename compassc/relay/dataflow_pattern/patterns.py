@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any
 
 from compassc.ir.errors import ExpressionTypeError
 from compassc.relay import operators
 from compassc.relay.attributes import DictAttrs
 from compassc.relay.expr import Expr, OutOfTuple, as_expr
 from compassc.relay.node import Node, node
-from compassc.relay.types import TensorType, Type, element_type
+from compassc.relay.types import Dim, TensorType, Type, element_type
 
 
 class DFPattern(Node):
@@ -57,7 +56,7 @@ class DFPattern(Node):
         """The pattern, a tensor of a type of elements."""
         return DataTypePattern(self, dtype)  # type: ignore[arg-type]  # made a name by it
 
-    def has_shape(self, shape: Sequence[object]) -> ShapePattern:
+    def has_shape(self, shape: Sequence[Dim]) -> ShapePattern:
         """The pattern, a tensor of a shape."""
         return ShapePattern(self, shape)
 
@@ -209,7 +208,7 @@ class AttrPattern(DFPattern):
     """What matches `pattern` and has attributes of these values."""
 
     pattern: DFPattern
-    attrs: Mapping[str, Any]
+    attrs: Mapping[str, object]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -241,7 +240,7 @@ class ShapePattern(DFPattern):
     """What matches `pattern` and is a tensor of a shape."""
 
     pattern: DFPattern
-    shape: Sequence[Any]
+    shape: Sequence[Dim]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -366,7 +365,7 @@ def has_dtype(dtype: object, pattern: DFPattern | None = None) -> DataTypePatter
     return _or_any(pattern).has_dtype(dtype)
 
 
-def has_shape(shape: Sequence[object], pattern: DFPattern | None = None) -> ShapePattern:
+def has_shape(shape: Sequence[Dim], pattern: DFPattern | None = None) -> ShapePattern:
     """Any tensor, or one that matches a pattern, of a shape."""
     return _or_any(pattern).has_shape(shape)
 

@@ -19,7 +19,7 @@ from compass_core.reading.budget import Budget
 from compass_runtime.ndarray import NDArray
 from compassc.importers import tflite
 from compassc.importers.onnx.source import checked, dtype_of, load
-from compassc.importers.refusals import UNKNOWN, Refusal, RefusedModel, quietly
+from compassc.importers.refusals import UNKNOWN, Refusal, RefusedModel, Unknown, quietly
 from compassc.importers.sizes import input_shapes
 from compassc.importers.tflite import source as tflite_source
 from compassc.importers.torch import as_onnx
@@ -31,8 +31,7 @@ from compassc.relay.frontend.quantised_tflite import QuantisedModel
 from compassc.relay.frontend.terms import Expressions, Term
 from compassc.relay.module import MAIN, IRModule
 from compassc.relay.passes import infer_type
-from compassc.relay.types import Any as Open
-from compassc.relay.types import TensorType
+from compassc.relay.types import Open, TensorType
 from compassc.relay.variables import free_vars
 
 if TYPE_CHECKING:
@@ -171,7 +170,7 @@ def _imported(
                 f"'{path}' has no input '{name}'", code="no-input", help=help_for(name, list(items), "inputs")
             )
     variables: list[Var] = []
-    given: dict[str, Any] = {}
+    given: dict[str, Term | Unknown] = {}
     for name, item in items.items():
         b.name = name
         try:

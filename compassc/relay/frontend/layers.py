@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,10 +17,10 @@ from compassc.importers.values import Refused
 from compassc.layers.declare import all_types
 from compassc.relay.expr import Expr, Var
 from compassc.relay.frontend.operators.elementwise import rounded
-from compassc.relay.frontend.terms import Expressions, Term
+from compassc.relay.frontend.terms import Expressions, Operand, Term
 from compassc.relay.types import TensorType
 
-Made = Callable[..., Any]
+Made = Callable[..., Term | list[Term]]
 MOVING = (
     "Concat",
     "Crop",
@@ -48,7 +47,7 @@ class Meaning:
     def constant(self, array: Array) -> Term:
         return self.b.known(array)
 
-    def __call__(self, name: str, *operands: Any, **attributes: Any) -> Any:
+    def __call__(self, name: str, *operands: Operand, **attributes: object) -> Term | list[Term]:
         if name in PLAIN:
             return self.b.call(PLAIN[name], *_alike(operands), **attributes)
         if name not in MEANINGS:
@@ -56,7 +55,7 @@ class Meaning:
         return MEANINGS[name](self.b, *operands, **attributes)
 
 
-def _alike(operands: Sequence[object]) -> Sequence[Any]:
+def _alike(operands: Sequence[Operand]) -> Sequence[Operand]:
     """The operands, those of no tensor first where a tensor says their type."""
     first = next((o for o in operands if isinstance(o, Term)), None)
     return [o if isinstance(o, Term) or first is None else np.asarray(o, first.dtype) for o in operands]
@@ -76,15 +75,17 @@ PLAIN: Mapping[str, str] = {
 """Operators of elements that are those of Relay."""
 
 
-def _where(b: Expressions, condition: Term, x: object, y: object) -> Term:
+def _where(b: Expressions, condition: Term, x: Operand, y: Operand) -> Term:
     return b.call("where", condition, *_alike([x, y]))
 
 
-def _power(b: Expressions, x: Term, y: object) -> Term:
+def _power(b: Expressions, x: Term, y: Operand) -> Term:
     return b.call("power", *_alike([x, y]))
 
 
-def _slice(b: Expressions, x: Term, begin: Any, end: Any, strides: Any = None, axes: Any = None) -> Term:
+def _slice(
+    b: Expressions, x: Term, begin: Sequence[int], end: Sequence[int], strides: Sequence[int] | None = None, axes: Sequence[int] | None = None
+) -> Term:  # fmt: skip
     return b.call(
         "strided_slice",
         x,
@@ -95,7 +96,7 @@ def _slice(b: Expressions, x: Term, begin: Any, end: Any, strides: Any = None, a
     )
 
 
-def _pad(b: Expressions, x: Term, before: Any, after: Any = None, value: Any = 0) -> Term:
+def _pad(b: Expressions, x: Term, before: Sequence[int], after: Sequence[int] | None = None, value: float = 0) -> Term:
     widths = list(zip(before, before if after is None else after, strict=True))
     return b.call("nn.pad", x, pad_width=widths, pad_value=np.asarray(value, x.dtype))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
@@ -15,11 +16,11 @@ from compass_core.reading.budget import Budget
 from compass_runtime.ndarray import NDArray
 from compassc.importers.declare import Table
 from compassc.importers.onnx.maker import COMMON
-from compassc.importers.onnx.walk import Walk
+from compassc.importers.onnx.walk import Item, Walk
 from compassc.importers.onnx.window import Asked
 from compassc.importers.values import ModelTensor, NotConstant, Refused, Reported
-from compassc.relay.builders import build
-from compassc.relay.expr import Call, Constant, Expr, Tuple, TupleGetItem, TupleWrapper, Var
+from compassc.relay.builders import results
+from compassc.relay.expr import Call, Constant, Expr, Tuple, TupleGetItem, TupleWrapper, Var, as_expr
 from compassc.relay.infer import infer_local
 from compassc.relay.module import IRModule
 from compassc.relay.operators import Op
@@ -60,7 +61,7 @@ class Term(ModelTensor):
 
 Size = int | Term
 """An extent: a number, or a scalar that is computed."""
-Operand = Term | Expr | bool | int | float | Array | Sequence[Any]
+Operand = Term | Expr | bool | int | float | Array | Sequence["Operand"]
 
 
 class Expressions(Walk):
@@ -149,25 +150,24 @@ class Expressions(Walk):
 
     # -- calls
 
-    def call(self, name: str, *args: Operand, **attributes: Any) -> Term:
+    def call(self, name: str, *args: Operand, **attributes: object) -> Term:
         """What an operator of Relay gives: its only, or its first result. Lists of tensors are tuples, numbers are of the type of
         the first argument, attributes may be tensors."""
-        made = self._call(name, args, attributes)
+        made = self._results(name, args, attributes)
         return self.term(made[0] if isinstance(made, TupleWrapper) else made)
 
     def calls(self, name: str, *args: Operand, **attributes: object) -> list[Term]:
         """All results of an operator of Relay."""
-        made = self._call(name, args, attributes)
-        return self.terms(made.astuple() if isinstance(made, TupleWrapper) else made)
+        return self.terms(as_expr(self._results(name, args, attributes)))
 
-    def _call(self, name: str, args: Sequence[Operand], attributes: Mapping[str, object]) -> Any:
+    def _results(self, name: str, args: Sequence[Operand], attributes: Mapping[str, object]) -> Expr | TupleWrapper:
         first = next((a for a in args if isinstance(a, Term)), None)
         given = [
             Tuple([self.of(v).expr for v in a]) if isinstance(a, (list, tuple)) else self.of(a, first).expr
             for a in args
         ]
         try:
-            return build(name, *given, **{k: _plain(v) for k, v in attributes.items()})
+            return results(name, *given, **{k: _plain(v) for k, v in attributes.items()})
         except CompassError as error:
             raise Refused(error.message) from None
 
@@ -175,7 +175,7 @@ class Expressions(Walk):
         """What an operator without attributes gives."""
         return self.call(name, *xs)
 
-    def cast(self, x: Term, dtype: Any) -> Term:
+    def cast(self, x: Term, dtype: DTypeLike) -> Term:
         """A tensor of another type of elements."""
         name = np.dtype(dtype).name
         if name == x.kind:
@@ -301,7 +301,7 @@ class Expressions(Walk):
 
     # -- bodies
 
-    def body(self, graph: GraphProto, given: Mapping[str, Any], what: str) -> list[Term]:
+    def body(self, graph: GraphProto, given: Mapping[str, Item], what: str) -> list[Term]:
         """The tensors that a body makes. Refused where it makes others; Reported where its nodes are refused."""
         before = len(self.refusals)
         made = self.run(graph, given)
@@ -319,7 +319,7 @@ def _parts(e: Expr) -> list[Expr]:
     return []
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, Term):
         return value.expr
     return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from compassc.relay.type_visit import everywhere, substituted, with_parts
 from compassc.relay.types import (
-    Any,
     Dim,
     FuncType,
     GlobalTypeVar,
     IncompleteType,
+    Open,
     RefType,
     SizeVar,
     TensorType,
@@ -111,8 +111,8 @@ class Unifier:
         a, b = self._size(a), self._size(b)
         if a is b or (isinstance(a, int) and a == b):
             return a
-        if isinstance(a, Any) or isinstance(b, Any):
-            return a if isinstance(a, Any) else b
+        if isinstance(a, Open) or isinstance(b, Open):
+            return a if isinstance(a, Open) else b
         for symbol, size in ((a, b), (b, a)):
             if isinstance(symbol, SizeVar) and isinstance(size, int):
                 self._sizes[symbol] = size

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from typing_extensions import Unpack
 
 from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
-from compassc.ir.exprs import Expr as KernelExpr
+from compassc.ir.exprs import Expr as Element
 from compassc.operators.broadcast import joined
 from compassc.operators.calls import References
 from compassc.operators.declare import Sample, Whole, number, sample
-from compassc.relay.ops.declare import BROADCAST, declare
+from compassc.relay.attributes import Attrs
+from compassc.relay.ops.declare import BROADCAST, Meanings, declare
 from compassc.relay.ops.elementwise import NUMBERS, WHOLE
 from compassc.relay.ops.relations import broadcast, compared, require, shaped, stretched
 from compassc.relay.types import TensorType, Type
@@ -28,28 +29,29 @@ _SHIFTS = sample(Whole((3, 4), -99, 99), Whole((4,), 0, 8))
 _TRUTHS = sample(Whole((3, 4), 0, 2, "bool"), Whole((4,), 0, 2, "bool"))
 
 
-def _binary(name: str, body: str | None = None, *samples: Sample, level: int = 1, **more: Any) -> None:
-    body = body if body or "reference" in more else name
-    declare(
-        name, "lhs, rhs", broadcast, BROADCAST, *(samples or _SHAPES), body=body, level=level, **{"types": NUMBERS, **more}
-    )  # fmt: skip
+def _binary(
+    name: str, body: str | None = None, *samples: Sample, level: int = 1, types: Sequence[str] = NUMBERS, **own: Unpack[Meanings]
+) -> None:  # fmt: skip
+    body = body if body or own else name
+    declare(name, "lhs, rhs", broadcast, BROADCAST, *(samples or _SHAPES), body=body, level=level, types=types, **own)
 
 
-def truncated(x: Any, y: Any) -> Any:
+def truncated(x: Array, y: Array) -> Array:
     """The quotient of whole numbers cut towards zero; 0 for a divisor of 0."""
     quotient, rest = np.floor_divide(x, y), np.mod(x, y)
-    return quotient + ((rest != 0) & ((x < 0) != (y < 0))).astype(quotient.dtype)
+    made: Array = quotient + ((rest != 0) & ((x < 0) != (y < 0))).astype(quotient.dtype)
+    return made
 
 
 def _is_real(t: TensorType) -> bool:
     return data_type(t.dtype).is_floating
 
 
-def _divide(a: Any, t: TensorType, x: Array, y: Array) -> Any:
+def _divide(a: Attrs, t: TensorType, x: Array, y: Array) -> Array:
     return np.divide(x, y) if _is_real(t) else truncated(x, y)
 
 
-def _rounded_quotient(rounding: str, whole: Callable[..., object]) -> dict[str, Any]:
+def _rounded_quotient(rounding: str, whole: Callable[[Array, Array], Array]) -> Meanings:
     """Reference and expression of a quotient that is rounded."""
     reference = References()
     return {
@@ -60,10 +62,10 @@ def _rounded_quotient(rounding: str, whole: Callable[..., object]) -> dict[str, 
     }
 
 
-_QUOTIENTS: dict[str, Any] = {"floor": te.floordiv, "trunc": te.truncdiv}
+_QUOTIENTS: dict[str, Callable[[Element, Element], Element]] = {"floor": te.floordiv, "trunc": te.truncdiv}
 
 
-def remainder_of_reals(p: KernelExpr, q: KernelExpr, rounding: str) -> KernelExpr:
+def remainder_of_reals(p: Element, q: Element, rounding: str) -> Element:
     """What the quotient of reals, rounded (`trunc`, `floor`), leaves. ExpressionTypeError for reals of 16 bits."""
     left = te.fmod(p, q)  # exact: a remainder by a rounded quotient may be wrong
     if rounding == "trunc":
@@ -72,13 +74,16 @@ def remainder_of_reals(p: KernelExpr, q: KernelExpr, rounding: str) -> KernelExp
     return te.Select(te.all(left != zero, (left < zero) ^ (q < zero)), left + q, left)
 
 
-def _remainder(rounding: str, real: Callable[..., object], whole: Callable[..., object]) -> dict[str, Any]:
+def _remainder(
+    rounding: str, real: Callable[[Array, Array], Array], whole: Callable[[Array, Array], Array]
+) -> Meanings:
     """Reference and expression of what a rounded quotient leaves."""
 
-    def value(p: Any, q: Any) -> Any:
+    def value(p: Element, q: Element) -> Element:
         if p.dtype.is_floating:
             return remainder_of_reals(p, q, rounding)
-        return te.floormod(p, q) if rounding == "floor" else te.truncmod(p, q)
+        made: Element = te.floormod(p, q) if rounding == "floor" else te.truncmod(p, q)
+        return made
 
     return {
         "reference": lambda a, t, x, y: (real if _is_real(t) else whole)(x, y),
@@ -86,7 +91,7 @@ def _remainder(rounding: str, real: Callable[..., object], whole: Callable[..., 
     }
 
 
-def _power(a: Any, t: TensorType, x: Array, y: Array) -> Array:
+def _power(a: Attrs, t: TensorType, x: Array, y: Array) -> Array:
     if not _is_real(t) and np.any(y < 0):
         raise ExpressionError("power: a whole number has no negative powers", "cast to float32 first")
     return np.power(x, y)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product as tuples
 from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.ir.dtypes import dtype as data_type
-from compassc.operators.calls import References, define
+from compassc.operators.calls import CallOperator, References, X, define
 from compassc.operators.convolution import (
     FIRST,
     convolution,
@@ -23,10 +24,11 @@ from compassc.relay import layouts
 from compassc.relay.attributes import Attrs, Record
 from compassc.relay.builders import BUILDERS, builder, call
 from compassc.relay.expr import Expr
-from compassc.relay.ops.declare import ANCHOR, VOID, declare, record
+from compassc.relay.ops.declare import ANCHOR, VOID, Express, Prepare, Rule, declare, record
 from compassc.relay.ops.relations import differ, fail, of, product, require, shaped
 from compassc.relay.ops.shapes import extents
 from compassc.relay.types import Dim, IncompleteType, Related, TensorType, Type
+from compassc.te.tensor import Tensor
 
 SPACE = {1: "W", 2: "HW", 3: "DHW"}
 
@@ -52,7 +54,7 @@ def numeric(data: TensorType) -> str:
     return data.dtype if kind.is_floating or kind.bits >= 32 else "int32"
 
 
-def exact(x: Any) -> Any:
+def exact(x: Array) -> Array:
     """An array wide enough for sums of products."""
     return x.astype("float64" if x.dtype.kind not in "iub" else "int64")
 
@@ -106,7 +108,7 @@ def _windows(d: Sequence[Dim], a: Attrs, window: Sequence[Dim]) -> list[Dim]:
     return made
 
 
-def conv_rule(rank: int) -> Any:
+def conv_rule(rank: int) -> Rule:
     """The type rule of convolutions of so many dimensions."""
 
     def rule(a: Attrs, data: TensorType, weight: Type) -> Related | None:
@@ -152,7 +154,7 @@ def _depthwise(a: Attrs, channels: Dim, kernel: Sequence[Dim]) -> bool:
     return bool(a.groups > 1 and a.groups == channels and kernel[0] == a.groups)
 
 
-def transposed_rule(rank: int) -> Any:
+def transposed_rule(rank: int) -> Rule:
     """The type rule of transposed convolutions of so many dimensions."""
 
     def rule(a: Attrs, data: TensorType, weight: Type) -> Related | None:
@@ -185,7 +187,7 @@ def transposed_rule(rank: int) -> Any:
 # ------------------------------------------------------------------------------------------------------- what they compute
 
 
-def _plainly(call: Any, a: Attrs, x: Any, w: Any, rank: int, weights: str) -> tuple[Any, Any, str]:
+def _plainly(call: CallOperator[X], a: Attrs, x: X, w: X, rank: int, weights: str) -> tuple[X, X, str]:
     """Data and kernel in plain layouts, a kernel of groups or of windows for each channel as one of all outputs."""
     plain, kernel, _ = _layouts(a, rank, weights)
     x = layouts.transform(call, x, extents(x), a.data_layout, plain)
@@ -198,14 +200,14 @@ def _plainly(call: Any, a: Attrs, x: Any, w: Any, rank: int, weights: str) -> tu
     return x, w, plain
 
 
-def _window_options(a: Attrs, rank: int) -> tuple[Any, Any, Any]:
+def _window_options(a: Attrs, rank: int) -> tuple[list[int], list[int], list[int]]:
     return list(several(a.strides, rank)), list(both_ends(a.padding, rank)), list(several(a.dilation, rank))
 
 
-def conv_reference(rank: int) -> Any:
+def conv_reference(rank: int) -> Callable[[Attrs, TensorType, Array, Array], Array]:
     """Convolutions of arrays: exact for whole numbers, in float64 for reals."""
 
-    def evaluate(a: Attrs, t: TensorType, x: Any, w: Any) -> Any:
+    def evaluate(a: Attrs, t: TensorType, x: Array, w: Array) -> Array:
         calls = References()
         x, w, plain = _plainly(calls, a, exact(x), exact(w), rank, "OI")
         made = convolved(x, w, *_window_options(a, rank), a.groups)
@@ -218,10 +220,10 @@ _DIRECT = {("NCHW", "OIHW"): "conv2d_nchw", ("NHWC", "HWIO"): "conv2d_nhwc", ("N
 _DIRECT_DEPTHWISE = {("NCHW", "OIHW"): "depthwise_conv2d_nchw", ("NHWC", "HWOI"): "depthwise_conv2d_nhwc"}
 
 
-def conv_compute(rank: int) -> Any:
+def conv_compute(rank: int) -> Express:
     """Convolutions as expressions: those that operators of tensors have, or in plain layouts."""
 
-    def express(a: Attrs, t: TensorType, x: Any, w: Any) -> Any:
+    def express(a: Attrs, t: TensorType, x: Tensor, w: Tensor) -> Tensor:
         pair = (a.data_layout, a.kernel_layout)
         strides, pads, dilation = _window_options(a, rank)
         kind = numeric(t)
@@ -247,10 +249,10 @@ def conv_compute(rank: int) -> Any:
     return express
 
 
-def transposed_reference(rank: int) -> Any:
+def transposed_reference(rank: int) -> Callable[[Attrs, TensorType, Array, Array], Array]:
     """Transposed convolutions of arrays."""
 
-    def evaluate(a: Attrs, t: TensorType, x: Any, w: Any) -> Any:
+    def evaluate(a: Attrs, t: TensorType, x: Array, w: Array) -> Array:
         calls = References()
         x, w, plain = _plainly(calls, a, exact(x), exact(w), rank, "IO")
         strides, pads, dilation = _window_options(a, rank)
@@ -260,10 +262,10 @@ def transposed_reference(rank: int) -> Any:
     return evaluate
 
 
-def transposed_compute(rank: int) -> Any:
+def transposed_compute(rank: int) -> Express:
     """Transposed convolutions as expressions."""
 
-    def express(a: Attrs, t: TensorType, x: Any, w: Any) -> Any:
+    def express(a: Attrs, t: TensorType, x: Tensor, w: Tensor) -> Tensor:
         x, w, plain = _plainly(define, a, x, w, rank, "IO")
         strides, pads, dilation = _window_options(a, rank)
         more, tag = list(several(a.output_padding, rank)), f"conv{rank}d_transpose_{plain.lower()}"
@@ -276,7 +278,7 @@ def transposed_compute(rank: int) -> Any:
 # ------------------------------------------------------------------------------------------------------------- declarations
 
 
-def prepared(rank: int) -> Any:
+def prepared(rank: int) -> Prepare:
     """What builders do with attributes: one number for each axis, padding for both ends of each."""
 
     def prepare(values: dict[str, object]) -> None:
@@ -288,7 +290,7 @@ def prepared(rank: int) -> Any:
     return prepare
 
 
-def _fields(rank: int, kernel: str) -> dict[str, Any]:
+def _fields(rank: int, kernel: str) -> dict[str, object]:
     return {
         "strides": (1,) * rank, "padding": (0,) * (rank if rank > 1 else 2), "dilation": (1,) * rank, "groups": 1, "channels": None,
         "kernel_size": None, "data_layout": "NC" + SPACE[rank], "kernel_layout": kernel + SPACE[rank], "out_layout": "",
@@ -357,7 +359,7 @@ def _of_weight(a: Attrs, grad: TensorType, data: TensorType) -> Type:
     return shaped(data, shape, a.out_dtype or grad.dtype)
 
 
-def _weight_gradient(a: Attrs, t: Any, grad: Any, x: Any) -> Any:
+def _weight_gradient(a: Attrs, t: TensorType, grad: Array, x: Array) -> Array:
     strides, (top, left, bottom, right), dilation = _window_options(a, 2)
     x, grad = np.pad(exact(x), ((0, 0), (0, 0), (top, bottom), (left, right))), exact(grad)
     each, own = grad.shape[1] // a.groups, x.shape[1] // a.groups
@@ -392,7 +394,7 @@ def conv2d_backward_weight(
 
 def _deformed(a: Attrs, data: TensorType, offset: Type, weight: Type) -> Related | None:
     found = conv_rule(2)(a, data, weight)
-    if found is None or not isinstance(found.result, TensorType):
+    if not isinstance(found, Related) or not isinstance(found.result, TensorType):
         return None
     n, _, *space = layouts.converted(found.result.shape, a.out_layout or a.data_layout, "NCHW")
     window = a.kernel_size
@@ -407,7 +409,7 @@ def _deformed(a: Attrs, data: TensorType, offset: Type, weight: Type) -> Related
     return Related(found.result, {2: found.inputs[1]} if found.inputs else {})
 
 
-def bilinear(x: Any, y: float, z: float) -> Any:
+def bilinear(x: Array, y: float, z: float) -> Array:
     """The value of a picture (C, H, W) between elements; what is outside is 0."""
     h, w = x.shape[1:]
     found = np.zeros(x.shape[0])
@@ -418,7 +420,7 @@ def bilinear(x: Any, y: float, z: float) -> Any:
     return found
 
 
-def _deform(a: Attrs, t: TensorType, x: Any, offset: Any, w: Any) -> Any:
+def _deform(a: Attrs, t: TensorType, x: Array, offset: Array, w: Array) -> Array:
     calls = References()
     x, w, plain = _plainly(calls, a, exact(x), exact(w), 2, "OI")
     offset = layouts.transform(calls, offset, offset.shape, a.data_layout, plain)

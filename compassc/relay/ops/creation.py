@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compassc import te
-from compassc.operators.declare import Whole, sample, sizes
+from compassc.ir.exprs import Expr as Element
+from compassc.operators.declare import Sample, Whole, sample, sizes
 from compassc.operators.elementwise import mapped
 from compassc.relay.attributes import RECORDS, Attrs
 from compassc.relay.builders import builder, call
@@ -19,8 +19,8 @@ from compassc.relay.ops.declare import ANCHOR, ELEMENTWISE, INJECTIVE, OPAQUE, V
 from compassc.relay.ops.elementwise import NUMBERS
 from compassc.relay.ops.relations import axis_of, differ, fail, one_dtype, require, shaped, tensors
 from compassc.relay.ops.shapes import extents, listed, several
-from compassc.relay.types import Any as Open
-from compassc.relay.types import Dim, TensorType, TupleType, Type
+from compassc.relay.types import Dim, Open, TensorType, TupleType, Type
+from compassc.te.tensor import Tensor
 
 _init = RECORDS["relay.attrs.InitOpAttrs"]
 
@@ -39,8 +39,11 @@ def _full(a: Attrs, value: TensorType) -> Type:
     return TensorType(a.shape, a.dtype or value.dtype)
 
 
-def _full_value(a: Attrs, t: TensorType, value: Any) -> Any:
-    return te.compute(list(t.concrete_shape), lambda *i: te.cast(value[()], t.dtype), name="T_full", tag="elemwise")
+def _full_value(a: Attrs, t: TensorType, value: Tensor) -> Tensor:
+    made: Tensor = te.compute(
+        list(t.concrete_shape), lambda *i: te.cast(value[()], t.dtype), name="T_full", tag="elemwise"
+    )
+    return made
 
 
 declare(
@@ -63,7 +66,7 @@ def full(fill_value: Expr, shape: object = (), dtype: str = "") -> Expr:
     return call("full", fill_value, shape=wanted, dtype=dtype)
 
 
-def _of_one(name: str, value: int) -> Callable[[Any, str], Expr]:
+def _of_one(name: str, value: int) -> Callable[[object, str], Expr]:
     def build(shape: object, dtype: str) -> Expr:
         wanted = several(shape)
         if isinstance(wanted, Expr):
@@ -102,18 +105,20 @@ def _counted(a: Attrs, *ends: TensorType) -> Type:
     return TensorType((length,), a.dtype)
 
 
-def _counting(a: Attrs, t: TensorType, start: Any, stop: Any, step: Any) -> Any:
+def _counting(a: Attrs, t: TensorType, start: Array, stop: Array, step: Array) -> Array:
     length = count_of(start.item(), stop.item(), step.item())
-    return start + np.arange(length).astype(t.dtype) * step
+    made: Array = start + np.arange(length).astype(t.dtype) * step
+    return made
 
 
-def _counting_value(a: Attrs, t: TensorType, start: Any, stop: Any, step: Any) -> Any:
-    return te.compute(
+def _counting_value(a: Attrs, t: TensorType, start: Tensor, stop: Tensor, step: Tensor) -> Tensor:
+    made: Tensor = te.compute(
         list(t.concrete_shape), lambda i: start[()] + te.cast(i, t.dtype) * step[()], name="T_arange", tag="injective"
     )
+    return made
 
 
-def _three(*values: float, dtype: str = "float32") -> Any:
+def _three(*values: float, dtype: str = "float32") -> Sample:
     given = [const(v, dtype) for v in values]
     return sample(*[g.array for g in given], start=given[0], stop=given[1], step=given[2], dtype=dtype)
 
@@ -145,12 +150,13 @@ def _grids(a: Attrs, given: TupleType) -> Type:
     return TupleType([shaped(f, shape) for f in fields])
 
 
-def _grid_value(a: Attrs, t: TupleType, x: Sequence[Any]) -> Any:
-    def one(n: int, tensor: Any, shape: Sequence[int]) -> Any:
+def _grid_value(a: Attrs, t: TupleType, x: Sequence[Tensor]) -> Sequence[Tensor]:
+    def one(n: int, tensor: Tensor, shape: Sequence[int]) -> Tensor:
         at = 1 - n if a.indexing == "xy" and n < 2 and len(x) > 1 else n
-        return te.compute(
+        made: Tensor = te.compute(
             list(shape), lambda *i: tensor[(i[at],) if sizes(tensor) else ()], name="T_meshgrid", tag="injective"
         )
+        return made
 
     return [
         one(n, tensor, f.concrete_shape) for n, (tensor, f) in enumerate(zip(x, t.fields)) if isinstance(f, TensorType)
@@ -195,14 +201,15 @@ def hot(indices: Array, on: Array, off: Array, depth: int, axis: int, dtype: str
     return np.where(np.expand_dims(indices, at) == places, on.astype(dtype), off.astype(dtype))
 
 
-def _hot_value(a: Attrs, t: TensorType, indices: Any, on: Any, off: Any) -> Any:
+def _hot_value(a: Attrs, t: TensorType, indices: Tensor, on: Tensor, off: Tensor) -> Tensor:
     at = a.axis % len(t.shape)
 
-    def element(*i: Any) -> Any:
+    def element(*i: Element) -> Element:
         own = indices[(*i[:at], *i[at + 1 :])]
         return te.Select(own == te.cast(i[at], own.dtype), te.cast(on[()], t.dtype), te.cast(off[()], t.dtype))
 
-    return te.compute(list(t.concrete_shape), element, name="T_one_hot", tag="injective")
+    made: Tensor = te.compute(list(t.concrete_shape), element, name="T_one_hot", tag="injective")
+    return made
 
 
 declare(
@@ -232,12 +239,13 @@ def _triangle(a: object, x: TensorType, k: TensorType) -> Type:
     return x
 
 
-def _triangle_value(a: Attrs, t: TensorType, x: Any, k: Any) -> Any:
-    def element(*i: Any) -> Any:
+def _triangle_value(a: Attrs, t: TensorType, x: Tensor, k: Tensor) -> Tensor:
+    def element(*i: Element) -> Element:
         place = te.cast(i[-1] - i[-2], "int32") - te.cast(k[()], "int32")
         return te.Select(place >= 0 if a.upper else place <= 0, x[i], te.const(0, t.dtype))
 
-    return te.compute(extents(x), element, name="T_trilu", tag="injective")
+    made: Tensor = te.compute(extents(x), element, name="T_trilu", tag="injective")
+    return made
 
 
 declare(

@@ -6,18 +6,19 @@ import ast
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import TypedDict, TypeVar
 
 import ml_dtypes  # noqa: F401  # by it NumPy knows bfloat16
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.errors import ExpressionError
 from compassc.operators.calls import References, define
 from compassc.operators.declare import Sample, sizes
 from compassc.operators.patterns import PatternKind
 from compassc.relay.attributes import Attrs, Record, record
-from compassc.relay.builders import BUILDERS, call
+from compassc.relay.builders import BUILDERS, Builder, call
 from compassc.relay.expr import Expr, Tuple, TupleWrapper, as_expr
 from compassc.relay.operators import ANY_NUMBER, FIRST_LEVEL, OPERATORS, PATTERNS, Argument, Compute, Op, Reference
 from compassc.relay.ops.relations import differ
@@ -33,11 +34,27 @@ from compassc.relay.types import (
 )
 from compassc.te.tensor import Tensor
 
+T = TypeVar("T")
 Rule = Callable[..., "Type | Related | None"]
 """A type rule as it is declared: of the attributes, then of the type of each argument."""
-Body = Callable[..., Any]
+Body = Callable[..., object]
 """What an operator computes in calls of tensor operators, which are references and expressions at once: of a function
 `call(name, *operands, **attributes)`, the attributes, the type of the result, then of each argument."""
+
+Evaluate = Callable[..., "Array | Sequence[Array]"]
+"""What an operator computes of arrays, where that is no body: of the attributes, the type of the result, then of each argument."""
+Express = Callable[..., "Tensor | Sequence[Tensor]"]
+"""What an operator is of tensors, where that is no body: of the same."""
+Prepare = Callable[[dict[str, object]], None]
+"""What changes the values by name before a call is made of them."""
+
+
+class Meanings(TypedDict, total=False):
+    """What is computed, as `declare` takes it."""
+
+    reference: Evaluate
+    compute: Express
+
 
 ELEMENTWISE, BROADCAST, INJECTIVE = PatternKind.ELEMENTWISE, PatternKind.BROADCAST, PatternKind.INJECTIVE
 REDUCTION, ANCHOR, OPAQUE = PatternKind.REDUCTION, PatternKind.ANCHOR, PatternKind.OPAQUE
@@ -61,8 +78,8 @@ def declare(
     *samples: Sample,
     record: Record | None = None,
     body: Body | str | None = None,
-    reference: Callable[..., Any] | None = None,
-    compute: Callable[..., Any] | None = None,
+    reference: Evaluate | None = None,
+    compute: Express | None = None,
     level: int = FIRST_LEVEL,
     types: Sequence[str] = ("float32",),
     tuples: str = "",
@@ -70,9 +87,9 @@ def declare(
     partial: str = "",
     stateful: bool = False,
     anything: bool = False,
-    prepare: Callable[[dict[str, Any]], None] | None = None,
+    prepare: Prepare | None = None,
     build: bool = True,
-    **registered: Any,
+    **registered: object,
 ) -> Op:
     """Declare an operator and the function that makes calls of it.
 
@@ -120,7 +137,7 @@ def variadic(op: Op) -> Op:
 
 
 @cache
-def _parameters(signature: str) -> tuple[tuple[str, ...], Mapping[str, Any]]:
+def _parameters(signature: str) -> tuple[tuple[str, ...], Mapping[str, object]]:
     """Names of parameters, and the values of those with defaults."""
     function = ast.parse(f"def f({signature}): pass").body[0]
     assert isinstance(function, ast.FunctionDef)
@@ -139,13 +156,13 @@ def _builder(
     names: tuple[str, ...],
     defaults: Mapping[str, object],
     arguments: Sequence[str],
-    prepare: Callable[[dict[str, object]], None] | None,
+    prepare: Prepare | None,
     results: int,
-) -> Callable[..., Any]:
+) -> Builder:
     kind, absent = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
     signature = inspect.Signature([inspect.Parameter(n, kind, default=defaults.get(n, absent)) for n in names])
 
-    def build(*args: object, **named: object) -> Any:
+    def build(*args: object, **named: object) -> Expr | TupleWrapper:
         bound = signature.bind(*args, **named)
         bound.apply_defaults()
         values = bound.arguments
@@ -209,14 +226,14 @@ def _operator_of(name: str) -> Body:
     return lambda call, a, t, *x: call(name, *x)
 
 
-def _each(found: Any, t: Type, finished: Callable[[Any, TensorType], Any]) -> list[Any]:
+def _each(found: object, t: Type, finished: Callable[[object, TensorType], T]) -> list[T]:
     given = list(found) if isinstance(found, (tuple, list)) else [found]
     kinds = t.fields if isinstance(t, TupleType) else (t,)
     assert len(given) == len(kinds), f"{len(given)} results of {len(kinds)}"
     return [finished(f, k) for f, k in zip(given, kinds) if isinstance(k, TensorType)]
 
 
-def _as_typed(found: object, t: TensorType) -> Any:
+def _as_typed(found: object, t: TensorType) -> Array:
     array = np.asarray(found)
     if not is_dynamic(t) and array.shape != t.shape:
         assert array.size == 1, f"a result of shape {array.shape}, typed {t.shape}"
@@ -224,9 +241,10 @@ def _as_typed(found: object, t: TensorType) -> Any:
     return np.ascontiguousarray(array.astype(t.dtype, copy=False)).reshape(array.shape)
 
 
-def _reference(name: str, body: Body | None, reference: Callable[..., object] | None) -> Reference:
-    def evaluate(attrs: Attrs | None, arrays: Sequence[object], t: Type) -> Any:
+def _reference(name: str, body: Body | None, reference: Evaluate | None) -> Reference:
+    def evaluate(attrs: Attrs | None, arrays: Sequence[object], t: Type) -> Array | tuple[Array, ...]:
         with np.errstate(all="ignore"):
+            found: object
             if reference is not None:
                 found = reference(attrs, t, *arrays)
             else:
@@ -239,22 +257,22 @@ def _reference(name: str, body: Body | None, reference: Callable[..., object] | 
     return evaluate
 
 
-def _tensor_as_typed(found: Tensor, t: TensorType) -> Tensor:
+def _tensor_as_typed(found: object, t: TensorType) -> Tensor:
+    assert isinstance(found, Tensor)
+    made: Tensor = found
     if not t.shape and sizes(found):
         ones = [0] * len(sizes(found))
-        whole = found
-        found = te.compute((), lambda *i: whole[tuple(ones)], name="T_scalar", tag="injective")
-    if str(found.dtype) != t.dtype:
-        found = define("cast", found, t.dtype)
-    return found
+        made = te.compute((), lambda *i: found[tuple(ones)], name="T_scalar", tag="injective")
+    return made if str(made.dtype) == t.dtype else define("cast", made, t.dtype)
 
 
-def _compute(body: Body | None, compute: Callable[..., object] | None, tuples: bool) -> Compute | None:
+def _compute(body: Body | None, compute: Express | None, tuples: bool) -> Compute | None:
     if body is None and compute is None:
         return None
 
     def express(attrs: Attrs | None, tensors: Sequence[Tensor], t: Type) -> Sequence[Tensor]:
-        given: Sequence[Any] = [list(tensors)] if tuples else tensors
+        given: Sequence[object] = [list(tensors)] if tuples else tensors
+        found: object
         if compute is not None:
             found = compute(attrs, t, *given)
         else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from compassc.operators.calls import References
 from compassc.operators.declare import Whole, sample
 from compassc.relay.attributes import RECORDS, Attrs, Record, record
 from compassc.relay.ops.creation import hot, scalar
-from compassc.relay.ops.declare import ANCHOR, BROADCAST, ELEMENTWISE, INJECTIVE, OPAQUE, declare
+from compassc.relay.ops.declare import ANCHOR, BROADCAST, ELEMENTWISE, INJECTIVE, OPAQUE, Evaluate, declare
 from compassc.relay.ops.indexing import whole
 from compassc.relay.ops.padding import padded
 from compassc.relay.ops.relations import axis_of, require, shaped
@@ -21,8 +20,7 @@ from compassc.relay.ops.shapes import reshaped
 from compassc.relay.ops.slices import slice_arrays
 from compassc.relay.ops.sorting import top, top_type
 from compassc.relay.ops.spectra import scattered
-from compassc.relay.types import Any as Open
-from compassc.relay.types import Dim, TensorType, Type
+from compassc.relay.types import Dim, Open, TensorType, Type
 
 
 def _attrs(name: str) -> Record:
@@ -44,8 +42,9 @@ def _open(count: int) -> list[Dim]:
     return [Open() for _ in range(count)]
 
 
-def _of(shape: object) -> Any:
-    return np.asarray(shape).reshape(-1).tolist()
+def _of(shape: object) -> list[int]:
+    found: list[int] = np.asarray(shape).reshape(-1).tolist()
+    return found
 
 
 def _i(*values: int) -> Array:
@@ -155,9 +154,9 @@ def _larger_rule(rank: int) -> Callable[..., Type]:
     return rule
 
 
-def _larger(rank: int) -> Callable[..., Any]:
-    def evaluate(a: Attrs, t: Any, x: Any, *scales: Any) -> Any:
-        def one(y: Any) -> Any:
+def _larger(rank: int) -> Evaluate:
+    def evaluate(a: Attrs, t: TensorType, x: Array, *scales: Array) -> Array:
+        def one(y: Array) -> Array:
             size = [larger(n, float(s.reshape(()))) for n, s in zip(y.shape[2:], scales)]
             return resized(y, size, how_larger(a))  # type: ignore[arg-type]  # the extents of an array are numbers
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Expr
 from compassc.operators.broadcast import joined
-from compassc.operators.calls import define
+from compassc.operators.calls import CallOperator, X, define
 from compassc.operators.declare import Whole, sample, sizes
 from compassc.operators.elementwise import mapped
 from compassc.relay.attributes import Attrs
@@ -28,7 +28,7 @@ NUMBERS, WHOLE, REALS = ("float32", "float16", "int8", "int32"), ("int8", "int32
 def real(name: str, operator: str | None = None) -> Body:
     """A tensor operator for reals alone."""
 
-    def body(call: Callable[..., object], a: object, t: TensorType, x: object) -> Any:
+    def body(call: CallOperator[X], a: object, t: TensorType, x: X) -> X:
         if not data_type(t.dtype).is_floating:
             raise ExpressionTypeError(
                 f"{name} computes reals, not {t.dtype}", f'cast to reals first: relay.cast(x, "float32") of {t}'
@@ -64,7 +64,7 @@ for _name in "isnan isfinite isinf".split():
     )  # fmt: skip
 
 
-def _round(call: Callable[..., object], a: object, t: TensorType, x: object) -> Any:
+def _round(call: CallOperator[X], a: object, t: TensorType, x: X) -> X:
     """Halves away from zero."""
     if not data_type(t.dtype).is_floating:
         return call("identity", x)
@@ -82,7 +82,7 @@ for _name, _value in (("zeros_like", 0), ("ones_like", 1)):
             body=lambda call, a, t, x, value=_value: call("full_like", x, value))  # fmt: skip
 
 
-def _limits(a: Attrs, dtype: str) -> tuple[Any, Any]:
+def _limits(a: Attrs, dtype: str) -> tuple[float, float]:
     """Bounds in a type: the nearest ones that it has."""
     kind = data_type(dtype)
     if kind.is_floating:
@@ -102,7 +102,7 @@ declare(
 # ------------------------------------------------------------------------------------------------------------ other types
 
 
-def cast_array(x: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
+def cast_array(x: Array, dtype: str) -> Array:
     """Elements in another type: reals are cut towards zero, what is not 0 is true."""
     return x != 0 if dtype == "bool" else x.astype(dtype)
 
@@ -134,14 +134,16 @@ declare(
 
 # ------------------------------------------------------------------------------------------------------------ fixed point
 
+Whole64 = Array | np.int64
 
-def fixed_point(x: Any, multiplier: Any, left: Any, right: Any) -> Any:
+
+def fixed_point(x: Array, multiplier: Whole64, left: Whole64, right: Whole64) -> Array:
     """x times multiplier / 2^31 times 2^left over 2^right, halves up, in int64, then int32."""
     product = (x.astype("int64") << left) * multiplier
     return ((product + (np.int64(1) << (right + np.int64(30)))) >> (right + np.int64(31))).astype("int32")
 
 
-def _fixed_point(a: Attrs, t: Any, x: Any) -> Any:
+def _fixed_point(a: Attrs, t: TensorType, x: Array) -> Array:
     return fixed_point(x, np.int64(a.multiplier), np.int64(max(a.shift, 0)), np.int64(max(-a.shift, 0)))
 
 
@@ -172,14 +174,14 @@ declare(
 )  # fmt: skip
 
 
-def _lie_on(a: Attrs, rank: int, x: Any) -> Any:
+def _lie_on(a: Attrs, rank: int, x: Array | Tensor) -> list[int]:
     """An array or a tensor of one dimension for each of `axes`, with axes of 1 between."""
     axes = [axis % rank for axis in a.axes]
     shape = sizes(x) if isinstance(x, Tensor) else list(x.shape)
     return [shape[axes.index(d)] if d in axes and len(shape) == len(axes) else 1 for d in range(rank)]
 
 
-def _per_axis(a: Attrs, t: TensorType, x: Any, y: Any, left: Any, right: Any) -> Any:
+def _per_axis(a: Attrs, t: TensorType, x: Array, y: Array, left: Array, right: Array) -> Array:
     y, left, right = (n.reshape(_lie_on(a, x.ndim, n)).astype("int64") for n in (y, left, right))
     return fixed_point(
         x, y, left if a.is_lshift_required else np.int64(0), right if a.is_rshift_required else np.int64(0)
@@ -236,13 +238,13 @@ def along(axis: int, data: TensorType, what: str) -> Related:
     return Related(data, {1: TensorType((data.shape[at],), data.dtype)})
 
 
-def on_axis(call: Callable[..., Any], axis: int, shape: Sequence[Dim], x: Any) -> Any:
+def on_axis(call: CallOperator[X], axis: int, shape: Sequence[Dim], x: X) -> X:
     """A vector with axes of 1 behind, so that it lies on an axis of a shape."""
     behind = len(shape) - 1 - axis % len(shape)
     return call("expand_dims", x, 1, behind) if behind else x
 
 
-def _prelu(call: Callable[..., Any], a: Attrs, t: TensorType, x: Any, alpha: Any) -> Any:
+def _prelu(call: CallOperator[X], a: Attrs, t: TensorType, x: X, alpha: X) -> X:
     slope = on_axis(call, a.axis, t.shape, alpha)
     return call("where", call("greater", x, 0), x, call("multiply", x, slope))
 

@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -72,7 +71,7 @@ def fixed_point_multiplier(value: float) -> tuple[int, int]:
     return (2**30, exponent + 1) if q == 2**31 else (q, exponent)
 
 
-def on_axis(values: Any, axis: int, rank: int) -> Array:
+def on_axis(values: object, axis: int, rank: int) -> Array:
     """A scalar as it is; one number for each place of an axis so that it lies there."""
     array = np.asarray(values)
     if array.ndim == 0 or array.size == 1:
@@ -95,7 +94,7 @@ def second_shift(e: Array) -> tuple[Array, Array]:
     return right, (np.int64(1) << right) >> 1
 
 
-def parts(factor: Any) -> tuple[Array, Array]:
+def parts(factor: Array | float) -> tuple[Array, Array]:
     """Factors as q and e of `fixed_point_multiplier`, in int64. Below 2^-32 they take any number of 32 bits to 0.
     ExpressionError for those that no shift of 64 bits multiplies by."""
     pairs = np.vectorize(fixed_point_multiplier, otypes=["int64", "int64"])(factor)
@@ -120,7 +119,7 @@ def ratio(scale: Array, new_scale: Array) -> Array | None:
     return factor
 
 
-def scaled(x: Array, factor: object, how: Requantization) -> Array:
+def scaled(x: Array, factor: Array | float, how: Requantization) -> Array:
     """int32 numbers times a factor (or one for each place of an axis), by fixed-point arithmetic."""
     q, e = parts(factor)
     if how.rounding == "TONEAREST":
@@ -164,14 +163,16 @@ TIES_TO_EVEN = "TIES_TO_EVEN"
 """The rounding of `quantize` in ONNX; else halves go away from zero."""
 
 
-def quantized(x: Array, scale: Any, zero: Any, axis: int, dtype: str, rounding: str = "None") -> Array:
+def quantized(
+    x: Array, scale: Array | np.generic, zero: Array | np.generic, axis: int, dtype: str, rounding: str = "None"
+) -> Array:
     """Reals as numbers of a scale and a zero point."""
     scale, zero = (on_axis(v, axis, max(x.ndim, 1)) for v in (scale, zero))
     exact = x / scale.astype("float32")
     return limited(rounded(np.rint(exact) if rounding == TIES_TO_EVEN else exact) + zero.astype("int64"), dtype)
 
 
-def dequantized(x: Array, scale: Any, zero: Any, axis: int, dtype: str = "float32") -> Array:
+def dequantized(x: Array, scale: Array, zero: Array, axis: int, dtype: str = "float32") -> Array:
     """The reals that numbers of a scale and a zero point mean."""
     scale, zero = (on_axis(v, axis, max(x.ndim, 1)) for v in (scale, zero))
     made: Array = (x.astype("int32") - zero.astype("int32")).astype("float32") * scale.astype("float32")

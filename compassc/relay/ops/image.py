@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compassc import te
+from compassc.ir.exprs import Expr as Element
 from compassc.operators.calls import References
 from compassc.operators.declare import sample
 from compassc.relay import layouts
@@ -21,6 +22,7 @@ from compassc.relay.ops.relations import differ, of, require, shaped
 from compassc.relay.ops.resizing import cubic, in_plain
 from compassc.relay.ops.shapes import extents
 from compassc.relay.types import Dim, TensorType, Type
+from compassc.te.tensor import Tensor
 
 
 def plain_picture(layout: str, x: TensorType) -> list[Dim]:
@@ -96,7 +98,7 @@ def _morphed(a: Attrs, x: TensorType, w: TensorType) -> Type:
     return shaped(x, layouts.converted([n, c, *space], "NCHW", a.data_layout), a.out_dtype)
 
 
-def _morph(a: Attrs, x: Any, w: Any) -> Any:
+def _morph(a: Attrs, x: Array, w: Array) -> Array:
     w = layouts.transform(References(), exact(w), w.shape, a.kernel_layout, "IHW")
     top, left, bottom, right = both_ends(a.padding, 2)
     least = np.finfo(x.dtype).min if x.dtype.kind == "f" else np.iinfo(x.dtype).min
@@ -107,7 +109,8 @@ def _morph(a: Attrs, x: Any, w: Any) -> Any:
         wide[:, :, i * ly : i * ly + (oh - 1) * sy + 1 : sy, j * lx : j * lx + (ow - 1) * sx + 1 : sx] + w[:, i, j, None, None]
         for i in range(kh) for j in range(kw)
     ]  # fmt: skip
-    return np.max(parts, 0)
+    made: Array = np.max(parts, 0)
+    return made
 
 
 declare(
@@ -166,24 +169,26 @@ def _reflected(v: Array, low: float, high: float) -> Array:
     return low + np.where(away > span, 2 * span - away, away)
 
 
-def _place(v: Any, extent: int, a: Attrs) -> Any:
+def _place(v: Array, extent: int, a: Attrs) -> Array:
     """Places by the way that places outside are treated."""
     if a.padding_mode == "reflection":
         v = _reflected(v, *((0, extent - 1) if a.align_corners else (-0.5, extent - 0.5)))
     return v if a.padding_mode == "zeros" else np.clip(v, 0, extent - 1)
 
 
-def _element(picture: Any, places: Any) -> Any:
+def _element(picture: Array, places: Sequence[Array]) -> Array:
     """The elements (C, ...) at whole places; 0 outside."""
     inside = np.ones(places[0].shape, bool)
     for p, extent in zip(places, picture.shape[1:]):
         inside &= (p >= 0) & (p < extent)
     clipped = [np.clip(p, 0, extent - 1).astype(int) for p, extent in zip(places, picture.shape[1:])]
-    return np.where(inside, picture[(slice(None), *clipped)], 0)
+    at: tuple[slice | Array, ...] = (slice(None), *clipped)
+    return np.where(inside, picture[at], 0)
 
 
 def _sample_grid(a: Attrs, t: TensorType, x: Array, grid: Array) -> Array:
-    made, space = [], x.shape[2:]
+    made: list[Array] = []
+    space = x.shape[2:]
     for picture, coordinates in zip(x.astype("float64"), grid.astype("float64")):
         whole = [
             ((g + 1) * (n - 1) / 2 if a.align_corners else ((g + 1) * n - 1) / 2)
@@ -196,7 +201,7 @@ def _sample_grid(a: Attrs, t: TensorType, x: Array, grid: Array) -> Array:
         if a.method == "nearest":
             made.append(_element(picture, [np.rint(v) for v in at]))
             continue
-        total = 0
+        total = np.zeros(())
         for corner in itertools.product((0, 1), repeat=len(space)):
             weight = np.prod([(v - np.floor(v)) if up else 1 - (v - np.floor(v)) for up, v in zip(corner, at)], axis=0)
             total = total + weight * _element(picture, [np.floor(v) + up for up, v in zip(corner, at)])
@@ -204,9 +209,9 @@ def _sample_grid(a: Attrs, t: TensorType, x: Array, grid: Array) -> Array:
     return np.stack(made)
 
 
-def _cubic_sample(a: Any, picture: Any, at: Any) -> Any:
+def _cubic_sample(a: Attrs, picture: Array, at: Sequence[Array]) -> Array:
     weights = [cubic(v - np.floor(v), -0.75) for v in at]
-    total = 0
+    total = np.zeros(())
     for corner in itertools.product(range(4), repeat=len(at)):
         places = [_place(np.floor(v) + n - 1, extent, a) for v, n, extent in zip(at, corner, picture.shape[1:])]
         weight = np.prod([w[n] for w, n in zip(weights, corner)], axis=0)
@@ -214,13 +219,13 @@ def _cubic_sample(a: Any, picture: Any, at: Any) -> Any:
     return total
 
 
-def _sample_value(a: Attrs, t: TensorType, x: Any, grid: Any) -> Any:
+def _sample_value(a: Attrs, t: TensorType, x: Tensor, grid: Tensor) -> Tensor:
     if a.method == "bicubic" or a.padding_mode == "reflection":
         raise NoExpression(f"grid_sample by {a.method} and {a.padding_mode}")
     space = extents(x)[2:]
     rank, one, half = len(space), te.const(1.0, "float32"), te.const(0.5, "float32")
 
-    def at(b: Any, i: Any, d: int) -> Any:
+    def at(b: Element, i: Sequence[Element], d: int) -> Element:
         """The place on an axis: the last number of the grid is that of the first axis."""
         g, extent = te.cast(grid[(b, rank - 1 - d, *i)], "float32"), space[d]
         whole = (
@@ -235,10 +240,10 @@ def _sample_value(a: Attrs, t: TensorType, x: Any, grid: Any) -> Any:
             else te.max(te.min(place, te.const(extent - 1, "float32")), te.const(0.0, "float32"))
         )
 
-    def element(b: Any, k: Any, *i: Any) -> Any:
+    def element(b: Element, k: Element, *i: Element) -> Element:
         places = [at(b, i, d) for d in range(rank)]
 
-        def own(corner: Any) -> Any:
+        def own(corner: Sequence[Element]) -> Element:
             whole = [te.cast(v, "int32") for v in corner]
             inside = te.all(*(t for v, m in zip(whole, space) for t in (v >= 0, v < m)))
             index = [te.max(te.min(v, m - 1), 0) for v, m in zip(whole, space)]
@@ -246,7 +251,7 @@ def _sample_value(a: Attrs, t: TensorType, x: Any, grid: Any) -> Any:
 
         if a.method == "nearest":
             return te.cast(own([te.nearbyint(v) for v in places]), t.dtype)
-        total: Any = None
+        total: Element | None = None
         for corner in itertools.product((0, 1), repeat=rank):
             weight = one
             for up, v in zip(corner, places):
@@ -255,7 +260,8 @@ def _sample_value(a: Attrs, t: TensorType, x: Any, grid: Any) -> Any:
             total = part if total is None else total + part
         return te.cast(total, t.dtype)
 
-    return te.compute(list(t.concrete_shape), element, name="T_grid_sample", tag="injective")
+    made: Tensor = te.compute(list(t.concrete_shape), element, name="T_grid_sample", tag="injective")
+    return made
 
 
 declare(

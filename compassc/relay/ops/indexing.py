@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.errors import ExpressionError
+from compassc.ir.expr_op import ExprOp
+from compassc.ir.exprs import Expr as Element
 from compassc.operators.calls import define
 from compassc.operators.declare import Whole, greatest, largest, least, number, sample, smallest
 from compassc.operators.movement import from_flat
@@ -27,8 +28,9 @@ from compassc.relay.ops.relations import (
     tensors,
 )
 from compassc.relay.ops.shapes import extents
-from compassc.relay.types import Any as Open
-from compassc.relay.types import Dim, TensorType, TupleType, Type
+from compassc.relay.types import Dim, Open, TensorType, TupleType, Type
+from compassc.te.reduce import Reducer
+from compassc.te.tensor import Tensor
 
 
 def whole(t: TensorType, what: str = "the indices") -> None:
@@ -57,7 +59,7 @@ def _taken(a: Attrs, x: TensorType, indices: TensorType) -> Type:
     return shaped(x, [*x.shape[:at], *indices.shape[batch:], *x.shape[at + 1 :]])
 
 
-def _inside(places: Any, extent: int, mode: str) -> Any:
+def _inside(places: Array, extent: int, mode: str) -> Array:
     """Places on an axis: the nearest there are, or counted round."""
     if mode == "wrap":
         return np.mod(places, extent)
@@ -66,7 +68,7 @@ def _inside(places: Any, extent: int, mode: str) -> Any:
     return np.clip(places, 0, extent - 1)
 
 
-def _take(a: Attrs, t: TensorType, x: Array, indices: Array) -> Any:
+def _take(a: Attrs, t: TensorType, x: Array, indices: Array) -> Array:
     if a.axis is None:
         return x.reshape(-1)[_inside(indices, x.size, a.mode)]
     at, batch = a.axis % x.ndim, _batches(a, indices.ndim)
@@ -77,23 +79,25 @@ def _take(a: Attrs, t: TensorType, x: Array, indices: Array) -> Any:
     return np.stack(rows).reshape([*x.shape[:batch], *rows[0].shape])
 
 
-def _place_value(place: object, extent: int, mode: str) -> Any:
+def _place_value(place: Element, extent: int, mode: str) -> Element:
     if mode == "wrap":
-        return te.floormod(place, extent)
+        made: Element = te.floormod(place, extent)
+        return made
     return place if mode == "fast" else te.max(te.min(place, extent - 1), 0)
 
 
-def _take_value(a: Attrs, t: TensorType, x: Any, indices: Any) -> Any:
+def _take_value(a: Attrs, t: TensorType, x: Tensor, indices: Tensor) -> Tensor:
     batch = 0 if a.axis is None else _batches(a, indices.ndim)
     if not batch:
         return define("take", x, indices, a.axis, a.mode)
     at, end = a.axis % x.ndim, a.axis % x.ndim + indices.ndim - batch
 
-    def element(*i: Any) -> Any:
+    def element(*i: Element) -> Element:
         place = te.cast(indices[(*i[:batch], *i[at:end])], "int32")
-        return x[(*i[:at], _place_value(place, extents(x)[at], a.mode), *i[end:])]
+        return x(*i[:at], _place_value(place, extents(x)[at], a.mode), *i[end:])
 
-    return te.compute(list(t.concrete_shape), element, name="T_take", tag="injective")
+    made: Tensor = te.compute(list(t.concrete_shape), element, name="T_take", tag="injective")
+    return made
 
 
 declare(
@@ -132,22 +136,24 @@ def _nd(a: Attrs, x: TensorType, indices: TensorType) -> Type:
     return shaped(x, [*indices.shape[1:], *x.shape[named:]])
 
 
-def _nd_reference(a: Attrs, t: Any, x: Any, indices: Any) -> Any:
+def _nd_reference(a: Attrs, t: TensorType, x: Array, indices: Array) -> Array:
     batches = np.indices(indices.shape[1:], sparse=True)[: a.batch_dims]
-    return x[(*batches, *indices)]
+    made: Array = x[(*batches, *indices)]
+    return made
 
 
-def _nd_value(a: Attrs, t: TensorType, x: Any, indices: Any) -> Any:
+def _nd_value(a: Attrs, t: TensorType, x: Tensor, indices: Tensor) -> Tensor:
     if not a.batch_dims:
         return define("gather_nd", x, indices)
     shape, (count, *inner) = extents(x), extents(indices)
 
-    def element(*i: Any) -> Any:
+    def element(*i: Element) -> Element:
         places = [te.cast(indices[(n, *i[: len(inner)])], "int32") for n in range(count)]
         named = [te.Select(p < 0, p + m, p) for p, m in zip(places, shape[a.batch_dims :])]
-        return x[(*i[: a.batch_dims], *named, *i[len(inner) :])]
+        return x(*i[: a.batch_dims], *named, *i[len(inner) :])
 
-    return te.compute(list(t.concrete_shape), element, name="T_gather_nd", tag="injective")
+    made: Tensor = te.compute(list(t.concrete_shape), element, name="T_gather_nd", tag="injective")
+    return made
 
 
 declare(
@@ -159,7 +165,7 @@ declare(
 
 # --------------------------------------------------------------------------------------------------------------- scattered
 
-_JOINS: dict[str, Callable[[Any, Any], Any]] = {
+_JOINS: dict[str, Callable[[Array, Array], Array]] = {
     "update": lambda old, new: new,
     "add": lambda old, new: old + new,
     "mul": lambda old, new: old * new,
@@ -194,7 +200,7 @@ def _scatter(a: Attrs, t: TensorType, x: Array, indices: Array, updates: Array) 
     return made
 
 
-def _scatter_value(a: Attrs, t: Any, x: Any, indices: Any, updates: Any) -> Any:
+def _scatter_value(a: Attrs, t: TensorType, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     return define("scatter_elements", x, indices, updates, a.axis, a.reduction)
 
 
@@ -226,27 +232,30 @@ def _scatter_nd(a: Attrs, t: TensorType, x: Array, indices: Array, updates: Arra
     return made
 
 
-def _scatter_nd_value(a: Attrs, t: TensorType, x: Any, indices: Any, updates: Any) -> Any:
+def _scatter_nd_value(a: Attrs, t: TensorType, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     """Each element looks at all updates: the last one of its place counts, or all are joined."""
     count, *inner = extents(indices)
     k = te.reduce_axis((0, int(np.prod(inner, dtype="int64"))), name="k")
 
-    def update(i: Any, place: Any) -> Any:
-        return updates[(*from_flat(place, inner), *i[count:])]
+    def update(i: Sequence[Element], place: ExprOp) -> Element:
+        return updates(*from_flat(place, inner), *i[count:])
 
-    def hit(i: Any) -> Any:
+    def hit(i: Sequence[Element]) -> Element:
         at = from_flat(k, inner)
         places = [te.cast(indices[(n, *at)], "int32") for n in range(count)]
-        return te.all(*(te.Select(p < 0, p + n, p) == v for p, n, v in zip(places, extents(x), i)))
+        made: Element = te.all(*(te.Select(p < 0, p + n, p) == v for p, n, v in zip(places, extents(x), i)))
+        return made
 
+    made: Tensor
     if a.mode == "update":
         last = te.compute(
             extents(x), lambda *i: te.max(te.if_then_else(hit(i), te.cast(k, "int32"), te.const(-1)), axis=k), name="T_scatter_last", tag="comm_reduce"
         )  # fmt: skip
-        return te.compute(
+        made = te.compute(
             extents(x), lambda *i: te.if_then_else(last[i] >= 0, update(i, te.max(last[i], 0)), x[i]), name="T_scatter_nd", tag="injective"
         )  # fmt: skip
-    joins: dict[str, tuple[Any, Any, Any]] = {
+        return made
+    joins: dict[str, tuple[Reducer, Callable[[Element, Element], Element], Element]] = {
         "add": (te.sum, lambda p, q: p + q, number(0, t.dtype)),
         "mul": (te.prod, lambda p, q: p * q, number(1, t.dtype)),
         "min": (smallest, lambda p, q: te.min(p, q), greatest(t.dtype)),
@@ -256,7 +265,8 @@ def _scatter_nd_value(a: Attrs, t: TensorType, x: Any, indices: Any, updates: An
     joined = te.compute(
         extents(x), lambda *i: reducer(te.if_then_else(hit(i), update(i, k), nothing), axis=k), name="T_scatter_joined", tag="comm_reduce"
     )  # fmt: skip
-    return te.compute(extents(x), lambda *i: join(x[i], joined[i]), name="T_scatter_nd", tag="injective")
+    made = te.compute(extents(x), lambda *i: join(x[i], joined[i]), name="T_scatter_nd", tag="injective")
+    return made
 
 
 declare(
@@ -267,7 +277,7 @@ declare(
 
 
 @builder("segment_sum")
-def segment_sum(data: Expr, segment_ids: Expr, num_segments: object = None) -> Any:
+def segment_sum(data: Expr, segment_ids: Expr, num_segments: object = None) -> Expr:
     """Sums of the rows of one id each. Without `num_segments` there are as many sums as rows."""
     shape = build("shape_of", data, dtype="int32")
     count = build("take", shape, const(0)) if num_segments is None else const(num_segments, "int32")
@@ -333,12 +343,13 @@ def _mask(a: Attrs, t: TensorType, x: Array, lengths: Array) -> Array:
     return np.where(valid.reshape(valid.shape + (1,) * (x.ndim - 2)), x, np.asarray(a.mask_value).astype(x.dtype))
 
 
-def _mask_value(a: Attrs, t: TensorType, x: Any, lengths: Any) -> Any:
-    def element(*i: Any) -> Any:
+def _mask_value(a: Attrs, t: TensorType, x: Tensor, lengths: Tensor) -> Tensor:
+    def element(*i: Element) -> Element:
         length = lengths[i[1 - a.axis]]
         return te.Select(te.cast(i[a.axis], length.dtype) < length, x[i], te.const(a.mask_value, t.dtype))
 
-    return te.compute(extents(x), element, name="T_sequence_mask", tag="injective")
+    made: Tensor = te.compute(extents(x), element, name="T_sequence_mask", tag="injective")
+    return made
 
 
 declare(
@@ -354,7 +365,7 @@ def _inverse(a: object, x: TensorType) -> Type:
     return x
 
 
-def _inverted(a: Any, t: TensorType, x: Array) -> Array:
+def _inverted(a: Attrs, t: TensorType, x: Array) -> Array:
     made = np.zeros_like(x)
     made[x] = np.arange(len(x))
     return made
@@ -382,21 +393,22 @@ def _windowed(a: Attrs, x: TensorType) -> Type:
     return shaped(x, [*x.shape[:at], *counts, *a.window_shape])
 
 
-def _windows(a: Attrs, t: Any, x: Any) -> Any:
+def _windows(a: Attrs, t: TensorType, x: Array) -> Array:
     at = a.axis % x.ndim
     found = np.lib.stride_tricks.sliding_window_view(x, a.window_shape, tuple(range(at, x.ndim)))
     return found[(*[slice(None)] * at, *[slice(None, None, s) for s in a.strides])]
 
 
-def _window_value(a: Attrs, t: TensorType, x: Any) -> Any:
+def _window_value(a: Attrs, t: TensorType, x: Tensor) -> Tensor:
     at = a.axis % x.ndim
     count = x.ndim - at
 
-    def element(*i: Any) -> Any:
+    def element(*i: Element) -> Element:
         places = [n * s + w for n, s, w in zip(i[at:], a.strides, i[at + count :])]
-        return x[(*i[:at], *places)]
+        return x(*i[:at], *places)
 
-    return te.compute(list(t.concrete_shape), element, name="T_sliding_window", tag="injective")
+    made: Tensor = te.compute(list(t.concrete_shape), element, name="T_sliding_window", tag="injective")
+    return made
 
 
 declare(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array
-from compassc.operators.calls import References, define
+from compassc.operators.calls import CallOperator, References, X, define
 from compassc.operators.declare import sample
 from compassc.operators.packed import COLUMNS, panels_matmul
 from compassc.relay import layouts
@@ -19,8 +18,8 @@ from compassc.relay.ops.convolution import exact, numeric
 from compassc.relay.ops.declare import ANCHOR, OPAQUE, VOID, declare, record
 from compassc.relay.ops.relations import axis_of, differ, merged, one_dtype, require, shaped
 from compassc.relay.ops.shapes import extents
-from compassc.relay.types import Any as Open
-from compassc.relay.types import Dim, Related, TensorType, Type
+from compassc.relay.types import Dim, Open, Related, TensorType, Type
+from compassc.te.tensor import Tensor
 
 PANELS = f"NC{COLUMNS}n"
 """The layout of weights that kernels of the host read as they lie."""
@@ -51,7 +50,7 @@ def _matrices(a: Attrs, t: TensorType, x: Array, y: Array, turn_a: bool = False,
     return (x.swapaxes(-1, -2) if turn_a else x) @ (y.T if turn_b else y)
 
 
-def _matrices_value(a: Attrs, t: TensorType, x: Any, y: Any, turn_a: bool = False, turn_b: bool = True) -> Any:
+def _matrices_value(a: Attrs, t: TensorType, x: Tensor, y: Tensor, turn_a: bool = False, turn_b: bool = True) -> Tensor:
     shape = extents(x)
     if turn_a and len(shape) > 2:
         x = define("transpose", x, [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2])
@@ -59,7 +58,7 @@ def _matrices_value(a: Attrs, t: TensorType, x: Any, y: Any, turn_a: bool = Fals
     return _flat(x, lambda flat: define("matmul", flat, y, turn_a, turn_b, numeric(t)))
 
 
-def _flat(x: Any, product: Callable[[Any], Any]) -> Any:
+def _flat(x: Tensor, product: Callable[[Tensor], Tensor]) -> Tensor:
     """What a product makes of several matrices in one, as of one."""
     shape = extents(x)
     if len(shape) == 2:
@@ -88,11 +87,11 @@ declare(
 def matmul(
     tensor_a: Expr, tensor_b: Expr, units: int | None = None, out_dtype: str = "", transpose_a: bool = False,
     transpose_b: bool = False,
-) -> Any:  # fmt: skip
+) -> Expr:  # fmt: skip
     """The product of two matrices, either of them turned round before."""
     if not transpose_a and transpose_b:
         return build("nn.dense", tensor_a, tensor_b, units, out_dtype)
-    options: dict[str, Any] = {"out_dtype": out_dtype, "transpose_a": transpose_a, "transpose_b": transpose_b}
+    options: dict[str, object] = {"out_dtype": out_dtype, "transpose_a": transpose_a, "transpose_b": transpose_b}
     return call("nn.matmul", tensor_a, tensor_b, units=units, **options)
 
 
@@ -108,11 +107,11 @@ def _packed(a: Attrs, x: TensorType, w: TensorType) -> Type:
     return shaped(x, [*x.shape[:-1], units], a.out_dtype)
 
 
-def _unpacked(call: Any, a: Attrs, w: Any) -> Any:
+def _unpacked(call: CallOperator[X], a: Attrs, w: X) -> X:
     return layouts.transform(call, w, extents(w), a.weight_layout, "NC")
 
 
-def _by_panels(a: Attrs, t: TensorType, x: Any, w: Any) -> Any:
+def _by_panels(a: Attrs, t: TensorType, x: Tensor, w: Tensor) -> Tensor:
     if a.weight_layout == PANELS and all(isinstance(d, int) for d in extents(x)):
         return _flat(x, lambda flat: panels_matmul(flat, w, numeric(t)))
     return _matrices_value(a, t, x, _unpacked(define, a, w))
@@ -159,7 +158,7 @@ def _queue(a: Attrs, x: TensorType, buffer: TensorType) -> Type:
     return buffer
 
 
-def _queued(call: Any, a: Attrs, t: TensorType, x: Any, buffer: Any) -> Any:
+def _queued(call: CallOperator[X], a: Attrs, t: TensorType, x: X, buffer: X) -> X:
     both = call("concatenate", [buffer, x], a.axis)
     at, extent = a.axis % x.ndim, extents(buffer)[a.axis]
     return call("strided_slice", both, [extents(both)[at] - extent], [extents(both)[at]], [1], [at])

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from compass_core.arrays import Array
-from compassc.operators.calls import References, define
+from compassc.operators.calls import CallOperator, References, X, define
 from compassc.operators.declare import Whole, sample
 from compassc.relay.attributes import Attrs
 from compassc.relay.builders import builder, call
-from compassc.relay.expr import TupleWrapper
-from compassc.relay.ops.declare import ANCHOR, OPAQUE, declare, record
+from compassc.relay.expr import Expr, TupleWrapper
+from compassc.relay.ops.declare import ANCHOR, OPAQUE, Meanings, declare, record
 from compassc.relay.ops.elementwise import on_axis
 from compassc.relay.ops.indexing import whole
 from compassc.relay.ops.relations import axes_of, axis_of, differ, require, shaped
 from compassc.relay.ops.shapes import extents
 from compassc.relay.types import Related, TensorType, TupleType, Type
+from compassc.te.tensor import Tensor
 
 
 def _rows(a: Attrs, x: TensorType) -> Type:
@@ -32,7 +33,7 @@ for _name, _body in (("softmax", "softmax"), ("fast_softmax", "softmax"), ("log_
             body=lambda call, a, t, x, name=_body: call(name, x, a.axis))  # fmt: skip
 
 
-def _vectors(count: int) -> Any:
+def _vectors(count: int) -> Callable[..., Related]:
     """The rule of a tensor with so many vectors on its axis."""
 
     def rule(a: Attrs, x: TensorType, *rest: Type) -> Related:
@@ -43,13 +44,13 @@ def _vectors(count: int) -> Any:
     return rule
 
 
-def _scaled(call: Any, a: Attrs, shape: Any, normal: Any, gamma: Any, beta: Any) -> Any:
+def _scaled(call: CallOperator[X], a: Attrs, shape: Sequence[int], normal: X, gamma: X, beta: X) -> X:
     """Numbers that are normal, by the factors and addends of their axis, where these are asked for."""
     made = call("multiply", normal, on_axis(call, a.axis, shape, gamma)) if a.scale else normal
     return call("add", made, on_axis(call, a.axis, shape, beta)) if a.center else made
 
 
-def _batch(call: Any, a: Attrs, t: TupleType, x: Any, gamma: Any, beta: Any, mean: Any, variance: Any) -> Any:
+def _batch(call: CallOperator[X], a: Attrs, t: TupleType, x: X, gamma: X, beta: X, mean: X, variance: X) -> Sequence[X]:
     shape = extents(x)
     spread = call("sqrt", call("add", variance, float(a.epsilon)))
     apart = call("subtract", x, on_axis(call, a.axis, shape, mean))
@@ -57,7 +58,7 @@ def _batch(call: Any, a: Attrs, t: TupleType, x: Any, gamma: Any, beta: Any, mea
     return [_scaled(call, a, shape, normal, gamma, beta), call("identity", mean), call("identity", variance)]
 
 
-_NORM: dict[str, Any] = {"epsilon": 1e-5, "center": True, "scale": True}
+_NORM: dict[str, object] = {"epsilon": 1e-5, "center": True, "scale": True}
 _PARAMETERS = "epsilon=1e-5, center=True, scale=True"
 declare(
     "nn.batch_norm", f"data, gamma, beta, moving_mean, moving_var, axis=1, {_PARAMETERS}", _vectors(4), ANCHOR,
@@ -67,18 +68,19 @@ declare(
 )  # fmt: skip
 
 
-def _normal(x: Any, axes: tuple[int, ...], epsilon: float) -> Any:
+def _normal(x: Array, axes: tuple[int, ...], epsilon: float) -> Array:
     x = x.astype("float64")
-    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon)
+    made: Array = (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon)
+    return made
 
 
-def _normalised(axes: Any) -> Any:
+def _normalised(axes: Callable[[Attrs, int], list[int]]) -> Meanings:
     """Reference and expression of a normalisation over the axes that a function of attributes and rank says."""
 
-    def reference(a: Attrs, t: TensorType, x: Any, gamma: Any, beta: Any) -> Any:
+    def reference(a: Attrs, t: TensorType, x: Array, gamma: Array, beta: Array) -> Array:
         return _scaled(References(), a, x.shape, _normal(x, tuple(axes(a, x.ndim)), a.epsilon), gamma, beta)
 
-    def compute(a: Attrs, t: TensorType, x: Any, gamma: Any, beta: Any) -> Any:
+    def compute(a: Attrs, t: TensorType, x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
         over = axes(a, x.ndim)
         mean = define("mean", x, over, True)
         apart = define("subtract", x, mean)
@@ -109,23 +111,22 @@ declare(
 def _groups(a: Attrs, x: TensorType, *rest: Type) -> Related:
     extent = x.shape[axis_of(a.axis, len(x.shape))]
     require(a.num_groups > 0 and not (isinstance(extent, int) and extent % a.num_groups), lambda: f"{extent} channels of {x} are no {a.num_groups} groups")  # fmt: skip
-    found: Related = _vectors(2)(a, x, *rest)
-    return found
+    return _vectors(2)(a, x, *rest)
 
 
-def _in_groups(call: Any, a: Attrs, x: Any) -> tuple[Any, list[int], list[int]]:
+def _in_groups(call: CallOperator[X], a: Attrs, x: X) -> tuple[X, list[int], list[int]]:
     """Groups as an axis of their own before the channels; the axes to normalise over; the shape without groups."""
     shape, at = extents(x), a.axis % x.ndim
     parts = [*shape[:at], a.num_groups, shape[at] // a.num_groups, *shape[at + 1 :]]
     return call("reshape", x, parts), [d for d in range(1, len(parts)) if d != at], shape
 
 
-def _grouped(a: Attrs, t: TensorType, x: Any, gamma: Any, beta: Any) -> Any:
+def _grouped(a: Attrs, t: TensorType, x: Array, gamma: Array, beta: Array) -> Array:
     parts, axes, shape = _in_groups(References(), a, x)
     return _scaled(References(), a, shape, _normal(parts, tuple(axes), a.epsilon).reshape(shape), gamma, beta)
 
 
-def _grouped_value(a: Attrs, t: TensorType, x: Any, gamma: Any, beta: Any) -> Any:
+def _grouped_value(a: Attrs, t: TensorType, x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
     parts, axes, shape = _in_groups(define, a, x)
     mean = define("mean", parts, axes, True)
     apart = define("subtract", parts, mean)
@@ -141,7 +142,7 @@ declare(
 )  # fmt: skip
 
 
-def _local(call: Any, a: Attrs, t: TensorType, x: Any) -> Any:
+def _local(call: CallOperator[X], a: Attrs, t: TensorType, x: X) -> X:
     """Over a power of the sum of the squares of neighbours on an axis."""
     require(a.size % 2 == 1, lambda: f"size must be odd, it is {a.size}")
     shape, at, half = extents(x), a.axis % x.ndim, a.size // 2
@@ -160,7 +161,7 @@ declare(
 )  # fmt: skip
 
 
-def _unit(call: Any, a: Attrs, t: TensorType, x: Any) -> Any:
+def _unit(call: CallOperator[X], a: Attrs, t: TensorType, x: X) -> X:
     axes = axes_of(a.axis or None, x.ndim)
     total = call("sum", call("multiply", x, x), axes, True)
     return call("divide", x, call("sqrt", call("maximum", total, float(a.eps))))
@@ -182,13 +183,13 @@ declare(
 
 
 @builder("nn.dropout_raw")
-def dropout_raw(data: object, rate: float = 0.5) -> Any:
+def dropout_raw(data: object, rate: float = 0.5) -> TupleWrapper:
     """Elements at random as 0, others the larger, and which ones; where networks are run, all as they are."""
     return TupleWrapper(call("nn.dropout", data, rate=rate), 2)
 
 
 @builder("nn.dropout")
-def dropout(data: object, rate: float = 0.5) -> Any:
+def dropout(data: object, rate: float = 0.5) -> Expr:
     """The first result of `dropout_raw`."""
     return dropout_raw(data, rate)[0]
 
@@ -205,11 +206,11 @@ def _loss(a: object, x: TensorType, y: TensorType) -> Type:
     return shaped(x, [])
 
 
-def _entropy(call: Any, a: Any, t: TensorType, x: Any, y: Any) -> Any:
+def _entropy(call: CallOperator[X], a: Attrs, t: TensorType, x: X, y: X) -> X:
     return _entropy_of(call, call("log", x), y)
 
 
-def _entropy_of(call: Any, logarithms: Any, y: Any) -> Any:
+def _entropy_of(call: CallOperator[X], logarithms: X, y: X) -> X:
     total = call("sum", call("multiply", logarithms, y))
     return call("divide", call("negative", total), float(extents(y)[0]))
 
@@ -230,15 +231,15 @@ def _likelihood(a: Attrs, x: TensorType, targets: TensorType, weights: Type) -> 
     return Related(shaped(x, wanted if a.reduction == "none" else []), {2: TensorType((x.shape[1],), x.dtype)})
 
 
-def _nll(a: Attrs, t: TensorType, x: Array, targets: Array, weights: Array) -> Any:
+def _nll(a: Attrs, t: TensorType, x: Array, targets: Array, weights: Array) -> Array:
     counted = targets != a.ignore_index
     places = np.where(counted, targets, 0)
     chosen = np.take_along_axis(x, np.expand_dims(places, 1), 1).squeeze(1).astype("float64")
     factors = np.where(counted, weights[places], 0).astype("float64")
-    losses = -chosen * factors
-    if a.reduction == "none":
-        return losses
-    return losses.sum() if a.reduction == "sum" else losses.sum() / factors.sum()
+    losses: Array = -chosen * factors
+    if a.reduction != "none":
+        losses = losses.sum() if a.reduction == "sum" else losses.sum() / factors.sum()
+    return losses
 
 
 declare(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
-from compassc.relay.attributes import PARAM_DEVICES, RESULT_DEVICE
+from compassc.relay.attributes import PARAM_DEVICES, RESULT_DEVICE, Record
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Expr, Function
 from compassc.relay.operators import Op
@@ -17,19 +17,24 @@ def _as_is(a: object, x: Type) -> Type:
     return x
 
 
-def _same(name: str, signature: str = "data", **more: Any) -> Op:
+def _same(
+    name: str, signature: str = "data", record: Record | None = None, *, build: bool = True, stateful: bool = False
+) -> Op:  # fmt: skip
     """An operator whose result is its argument, of any type."""
-    return declare(name, signature, _as_is, OPAQUE, anything=True, reference=lambda a, t, x: x, level=10, **more)
+    return declare(
+        name, signature, _as_is, OPAQUE, anything=True, reference=lambda a, t, x: x, level=10, record=record, build=build,
+        stateful=stateful,
+    )  # fmt: skip
 
 
 _same(
-    "on_device", "body, virtual_device, constrain_result, constrain_body", build=False, TNonComputational=True,
+    "on_device", "body, virtual_device, constrain_result, constrain_body", build=False,
     record=record("OnDeviceAttrs", virtual_device=VirtualDevice(), constrain_result=False, constrain_body=True),
-)  # fmt: skip
+).set_attr("TNonComputational", True)  # fmt: skip
 
 
 @builder("annotation.on_device")
-def on_device(body: Expr, device: Any, constrain_result: bool = False, constrain_body: bool = True) -> Expr:
+def on_device(body: Expr, device: object, constrain_result: bool = False, constrain_body: bool = True) -> Expr:
     """That an expression, or its result, lies on a device: a Device, the name of one, or a VirtualDevice."""
     return call(
         "on_device",
@@ -41,7 +46,7 @@ def on_device(body: Expr, device: Any, constrain_result: bool = False, constrain
 
 
 @builder("annotation.function_on_device")
-def function_on_device(function: Function, param_devices: Any, result_device: Any) -> Function:
+def function_on_device(function: Function, param_devices: Iterable[object], result_device: object) -> Function:
     """That the parameters and the result of a function lie on devices."""
     devices = tuple([VirtualDevice.of(d) for d in param_devices])
     return function.with_attr({PARAM_DEVICES: devices, RESULT_DEVICE: VirtualDevice.of(result_device)})
@@ -54,7 +59,7 @@ _same(
 
 
 @builder("device_copy")
-def device_copy(data: Expr, src_device: Any, dst_device: Any) -> Expr:
+def device_copy(data: Expr, src_device: object, dst_device: object) -> Expr:
     """The same value on another device."""
     return call(
         "device_copy",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compassc import te
-from compassc.operators.calls import define
+from compassc.ir.exprs import Expr as Element
+from compassc.operators.calls import CallOperator, X, define
 from compassc.operators.declare import sample
 from compassc.relay import layouts
 from compassc.relay.attributes import Attrs
@@ -21,6 +21,7 @@ from compassc.relay.ops.elementwise import NUMBERS
 from compassc.relay.ops.relations import of, require, shaped
 from compassc.relay.ops.shapes import extents, listed
 from compassc.relay.types import Dim, TensorType, Type
+from compassc.te.tensor import Tensor
 
 Widths = Sequence[Sequence[int]]
 
@@ -35,38 +36,41 @@ def _wider(x: TensorType, widths: Widths) -> TensorType:
     return shaped(x, made)
 
 
-def padded(x: Any, widths: Widths, mode: str, value: Any = 0) -> Any:
+def padded(x: Array, widths: Widths, mode: str, value: Array | int = 0) -> Array:
     """An array with more around it; where a width is negative, less."""
     cut = x[tuple(slice(max(-b, 0), n - max(-e, 0)) for n, (b, e) in zip(x.shape, widths))]
     more = [(max(b, 0), max(e, 0)) for b, e in widths]
     if mode == "constant":
         return np.pad(cut, more, constant_values=np.asarray(value).astype(x.dtype))
-    return np.pad(cut, more, mode)  # type: ignore[call-overload]  # the modes are NumPy's
+    made: Array = np.pad(cut, more, mode)  # type: ignore[call-overload]  # the modes are NumPy's
+    return made
 
 
-def _source(place: Any, extent: int, mode: str) -> Any:
+def _source(place: Element, extent: int, mode: str) -> Element:
     """The place of the element that lies at a place outside, one step beyond at most one whole length."""
     if mode == "edge":
-        return te.max(te.min(place, extent - 1), 0)
+        made: Element = te.max(te.min(place, extent - 1), 0)
+        return made
     last = extent - 1 if mode == "reflect" else extent
     front = te.Select(place < 0, (-place) if mode == "reflect" else (-place - 1), place)
     return te.Select(front > extent - 1, 2 * last - front - (0 if mode == "reflect" else 1), front)
 
 
-def _padded_value(x: Any, widths: Widths, mode: str, value: Any) -> Any:
+def _padded_value(x: Tensor, widths: Widths, mode: str, value: Element | None) -> Tensor:
     shape = extents(x)
     if mode == "constant" and min(n for w in widths for n in w) >= 0:
         return define("pad", x, [b for b, _ in widths], [e for _, e in widths], value)
 
-    def element(*i: Any) -> Any:
+    def element(*i: Element) -> Element:
         places = [v - b if b else v for v, (b, _) in zip(i, widths)]
         if mode != "constant":
-            return x[tuple(_source(p, n, mode) if any(w) else p for p, n, w in zip(places, shape, widths))]
+            return x(*(_source(p, n, mode) if any(w) else p for p, n, w in zip(places, shape, widths)))
         tests = [t for p, n, (b, e) in zip(places, shape, widths) for t in ([p >= 0] * (b > 0) + [p < n] * (e > 0))]
         return te.if_then_else(te.all(*tests), x[tuple(places)], value) if tests else x[tuple(places)]
 
     made = [n + b + e for n, (b, e) in zip(shape, widths)]
-    return te.compute(made, element, name="T_pad", tag="injective")
+    found: Tensor = te.compute(made, element, name="T_pad", tag="injective")
+    return found
 
 
 MODES = ("constant", "edge", "reflect")
@@ -80,7 +84,7 @@ def _pad_rule(a: Attrs, x: TensorType, value: TensorType) -> Type:
     return _wider(x, a.pad_width)
 
 
-def _pad_expression(a: Attrs, t: TensorType, x: Any, value: Any) -> Any:
+def _pad_expression(a: Attrs, t: TensorType, x: Tensor, value: Tensor) -> Tensor:
     filled = te.cast(value[tuple([0] * value.ndim)], t.dtype)
     return _padded_value(x, a.pad_width, a.pad_mode, filled)
 
@@ -134,13 +138,14 @@ def _dilate(a: Attrs, t: TensorType, x: Array) -> Array:
     return made
 
 
-def _dilate_value(a: Attrs, t: TensorType, x: Any) -> Any:
-    def element(*i: Any) -> Any:
+def _dilate_value(a: Attrs, t: TensorType, x: Tensor) -> Tensor:
+    def element(*i: Element) -> Element:
         tests = [v % s == 0 for v, s in zip(i, a.strides) if s > 1]
         own = x[tuple(v // s if s > 1 else v for v, s in zip(i, a.strides))]
         return te.if_then_else(te.all(*tests), own, te.const(a.dilation_value, t.dtype)) if tests else own
 
-    return te.compute(list(t.concrete_shape), element, name="T_dilate", tag="injective")
+    made: Tensor = te.compute(list(t.concrete_shape), element, name="T_dilate", tag="injective")
+    return made
 
 
 declare(
@@ -168,7 +173,7 @@ def _to_space_rule(a: Attrs, x: TensorType) -> Type:
     return shaped(x, layouts.converted(shape, "NCHW", a.layout))
 
 
-def _to_space(call: Any, a: Attrs, t: TensorType, x: Any) -> Any:
+def _to_space(call: CallOperator[X], a: Attrs, t: TensorType, x: X) -> X:
     x = layouts.transform(call, x, extents(x), a.layout, "NCHW")
     (n, c, h, w), b = extents(x), a.block_size
     parts, order = ([n, b, b, c // b**2, h, w], [0, 3, 4, 1, 5, 2]) if a.mode == "DCR" else ([n, c // b**2, b, b, h, w], [0, 1, 4, 2, 5, 3])  # fmt: skip
@@ -184,7 +189,7 @@ def _to_depth_rule(a: Attrs, x: TensorType) -> Type:
     return shaped(x, layouts.converted(shape, "NCHW", a.layout))
 
 
-def _to_depth(call: Any, a: Attrs, t: TensorType, x: Any) -> Any:
+def _to_depth(call: CallOperator[X], a: Attrs, t: TensorType, x: X) -> X:
     x = layouts.transform(call, x, extents(x), a.layout, "NCHW")
     (n, c, h, w), b = extents(x), a.block_size
     parts = call("transpose", call("reshape", x, [n, c, h // b, b, w // b, b]), [0, 3, 5, 1, 2, 4])
@@ -213,7 +218,7 @@ def _to_batch_rule(a: Attrs, x: TensorType) -> Type:
     return shaped(x, [batch, *space, *x.shape[1 + len(blocks) :]])
 
 
-def _to_batch(call: Any, a: Attrs, t: TensorType, x: Any) -> Any:
+def _to_batch(call: CallOperator[X], a: Attrs, t: TensorType, x: X) -> X:
     m, rank = len(a.block_shape), x.ndim
     before, after = ([0, *[p[k] for p in a.paddings], *[0] * (rank - 1 - m)] for k in (0, 1))
     x = call("pad", x, before, after, a.pad_value)
@@ -243,7 +248,7 @@ def _from_batch_rule(a: Attrs, x: TensorType) -> Type:
     return shaped(x, [of(lambda m: m // prod(blocks), batch), *space, *x.shape[1 + len(blocks) :]])
 
 
-def _from_batch(call: Any, a: Attrs, t: TensorType, x: Any) -> Any:
+def _from_batch(call: CallOperator[X], a: Attrs, t: TensorType, x: X) -> X:
     m, (n, *shape) = len(a.block_shape), extents(x)
     batch = n // prod(a.block_shape)
     x = call("reshape", x, [*a.block_shape, batch, *shape])

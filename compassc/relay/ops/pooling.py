@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compassc import te
-from compassc.operators.calls import References, define
+from compassc.ir.exprs import Expr as Element
+from compassc.operators.calls import CallOperator, References, X, define
 from compassc.operators.declare import largest, least, mean_of, number, sample, summed
 from compassc.relay import layouts
 from compassc.relay.attributes import RECORDS, Attrs
 from compassc.relay.builders import BUILDERS, build
 from compassc.relay.ops.convolution import SPACE, both_ends, exact, several
-from compassc.relay.ops.declare import ANCHOR, declare, record
+from compassc.relay.ops.declare import ANCHOR, Evaluate, Express, Meanings, Prepare, Rule, declare, record
 from compassc.relay.ops.relations import of, require, shaped
 from compassc.relay.ops.shapes import extents
 from compassc.relay.types import Dim, TensorType, Type
+from compassc.te.tensor import Tensor
 
 
 def _ordered(a: Attrs, x: TensorType, rank: int) -> tuple[str, list[Dim]]:
@@ -32,12 +35,16 @@ def count(size: int, before: int, after: int, window: int, stride: int, dilation
     return (size + before + after - (window - 1) * dilation - 1 + (stride - 1 if ceil else 0)) // stride + 1
 
 
-def _pool_options(a: Attrs, rank: int) -> tuple[Any, Any, Any, Any]:
+D = TypeVar("D", int, Dim)
+Counts = tuple[int, ...]
+
+
+def _pool_options(a: Attrs, rank: int) -> tuple[Counts, Counts, Counts, tuple[Counts, Counts]]:
     pads = both_ends(a.padding, rank)
     return several(a.pool_size, rank), several(a.strides, rank), several(a.dilation, rank), (pads[:rank], pads[rank:])
 
 
-def pool_rule(rank: int) -> Any:
+def pool_rule(rank: int) -> Rule:
     """The type rule of pooling."""
 
     def rule(a: Attrs, x: TensorType) -> Type:
@@ -52,13 +59,13 @@ def pool_rule(rank: int) -> Any:
     return rule
 
 
-def _best(part: Any, kind: str, number: Any) -> Any:
+def _best(part: Array, kind: str, number: int) -> Array:
     """The largest or the mean of all but the first two axes; `number`: over how many elements."""
     axes = tuple(range(2, part.ndim))
+    made: Array = part.max(axes) if kind == "max" else part.sum(axes)
     if kind == "max":
-        return part.max(axes)
-    total = part.sum(axes)
-    return total / number if part.dtype.kind == "f" else np.sign(total) * (np.abs(total) // number)
+        return made
+    return made / number if part.dtype.kind == "f" else np.sign(made) * (np.abs(made) // number)
 
 
 def pooled(x: Array, kind: str, a: Attrs, rank: int) -> Array:
@@ -86,13 +93,13 @@ def pooled(x: Array, kind: str, a: Attrs, rank: int) -> Array:
     return made
 
 
-def _in_layout(call: Any, a: Any, x: Any, rank: int, function: Any) -> Any:
+def _in_layout(call: CallOperator[X], a: Attrs, x: X, rank: int, function: Callable[[X], X]) -> X:
     plain = "NC" + SPACE[rank]
     made = function(layouts.transform(call, x, extents(x), a.layout, plain))
     return layouts.transform(call, made, extents(made), plain, a.out_layout or a.layout)
 
 
-def _windows_value(kind: str, a: Attrs, x: Any) -> Any:
+def _windows_value(kind: str, a: Attrs, x: Tensor) -> Tensor:
     """Pooling of a tensor NC... of any number of dimensions, by tests of what lies inside."""
     n, c, *space = extents(x)
     window, strides, dilation, (before, after) = _pool_options(a, len(space))
@@ -102,37 +109,42 @@ def _windows_value(kind: str, a: Attrs, x: Any) -> Any:
     kind_of_sum = summed(x.dtype)
     include = bool(getattr(a, "count_include_pad", False))
 
-    def places(i: Any) -> list[Any]:
+    def places(i: Sequence[Element]) -> list[Element]:
         return [v * s - low + r * l for v, r, (_, low, _, _, s, l) in zip(i, over, spans)]
 
-    def element(b: Any, o: Any, *i: Any) -> Any:
+    def element(b: Element, o: Element, *i: Element) -> Element:
         at = places(i)
         inside = te.all(*(t for p, m in zip(at, space) for t in (p >= 0, p < m)))
         own = x[(b, o, *at)]
+        found: Element
         if kind == "max":
-            return largest(te.if_then_else(inside, own, least(x.dtype)), axis=over)
-        return te.sum(te.if_then_else(inside, te.cast(own, kind_of_sum), number(0, kind_of_sum)), axis=over)
+            found = largest(te.if_then_else(inside, own, least(x.dtype)), axis=over)
+        else:
+            found = te.sum(te.if_then_else(inside, te.cast(own, kind_of_sum), number(0, kind_of_sum)), axis=over)
+        return found
 
-    total = te.compute([n, c, *made], element, name=f"T_pool_{kind}", tag=f"pool_{kind}")
+    total: Tensor = te.compute([n, c, *made], element, name=f"T_pool_{kind}", tag=f"pool_{kind}")
     if kind == "max":
         return total
 
-    def counted(b: object, o: object, *i: object) -> Any:
+    def counted(b: Element, o: Element, *i: Element) -> Element:
         ends = zip(places(i), spans)
         tests = [t for p, (m, _, high, *_) in ends for t in ([p < m + high] if include else [p >= 0, p < m])]
-        return te.sum(te.Select(te.all(*tests), te.const(1), te.const(0)), axis=over)
+        made: Element = te.sum(te.Select(te.all(*tests), te.const(1), te.const(0)), axis=over)
+        return made
 
     number_of = te.compute([n, c, *made], counted, name="T_pool_count", tag="comm_reduce")
-    return te.compute(
+    found: Tensor = te.compute(
         [n, c, *made],
         lambda *i: mean_of(total[i], te.max(number_of[i], 1), x.dtype),
         name="T_pool_mean",
         tag="elemwise",
     )
+    return found
 
 
-def _pool_value(kind: str, rank: int) -> Any:
-    def express(a: Attrs, t: TensorType, x: Any) -> Any:
+def _pool_value(kind: str, rank: int) -> Express:
+    def express(a: Attrs, t: TensorType, x: Tensor) -> Tensor:
         window, strides, dilation, (before, after) = _pool_options(a, rank)
         include = bool(getattr(a, "count_include_pad", False))
         if rank == 3 or include and a.ceil_mode:
@@ -143,7 +155,7 @@ def _pool_value(kind: str, rank: int) -> Any:
         if rank == 2 and a.layout == "NHWC" and (a.out_layout or a.layout) == a.layout:
             return define(name, x, *given, kind, a.ceil_mode, "NHWC", include)
 
-        def one(y: Any) -> Any:
+        def one(y: Tensor) -> Tensor:
             n, c, *space = extents(y)
             flat = define("reshape", y, [n, c, 1, *space]) if rank == 1 else y
             made = define(name, flat, *given, kind, a.ceil_mode, "NCHW", include)
@@ -154,11 +166,11 @@ def _pool_value(kind: str, rank: int) -> Any:
     return express
 
 
-def _pool_reference(kind: str, rank: int) -> Any:
+def _pool_reference(kind: str, rank: int) -> Evaluate:
     return lambda a, t, x: _in_layout(References(), a, x, rank, lambda y: pooled(y, kind, a, rank))
 
 
-def _prepare(rank: int) -> Any:
+def _prepare(rank: int) -> Prepare:
     def prepare(values: dict[str, object]) -> None:
         for name in ("pool_size", "strides", "dilation"):
             values[name] = several(values[name], rank)
@@ -167,7 +179,7 @@ def _prepare(rank: int) -> Any:
     return prepare
 
 
-_SIZES: dict[int, Any] = {1: (2, 3, 9), 2: (1, 3, 7, 8), 3: (1, 2, 4, 5, 4)}
+_SIZES: dict[int, tuple[int, ...]] = {1: (2, 3, 9), 2: (1, 3, 7, 8), 3: (1, 2, 4, 5, 4)}
 for _rank in SPACE:
     _ones, _zeros, _plain = (1,) * _rank, (0,) * _rank, "NC" + SPACE[_rank]
     for _kind in ("max", "avg"):
@@ -190,7 +202,7 @@ for _rank in SPACE:
 # ------------------------------------------------------------------------------------------------ whole pictures, and shares
 
 
-def _adapted_rule(rank: int) -> Any:
+def _adapted_rule(rank: int) -> Rule:
     def rule(a: Attrs, x: TensorType) -> Type:
         plain, (n, c, *space) = _ordered(a, x, rank)
         sizes = _share_sizes(a, space, rank)
@@ -199,13 +211,13 @@ def _adapted_rule(rank: int) -> Any:
     return rule
 
 
-def _share_sizes(a: Any, space: Any, rank: int) -> list[Any]:
-    given = list(several(a.output_size, rank)) if a.output_size not in (None, ()) else [None] * rank
+def _share_sizes(a: Attrs, space: Sequence[D], rank: int) -> list[D | int]:
+    given = several(a.output_size, rank) if a.output_size not in (None, ()) else (None,) * rank
     require(len(given) == rank, lambda: f"output_size {a.output_size} does not go with {rank} dimensions")
     return [n if g is None else g for g, n in zip(given, space)]
 
 
-def adapted(x: Any, kind: str, sizes: Any) -> Any:
+def adapted(x: Array, kind: str, sizes: Sequence[int]) -> Array:
     """Windows of an array NC... that share each axis out evenly."""
     wide = exact(x)
     made = np.zeros((*x.shape[:2], *sizes), wide.dtype)
@@ -216,9 +228,9 @@ def adapted(x: Any, kind: str, sizes: Any) -> Any:
     return made
 
 
-def _adapted_value(kind: str, rank: int) -> Any:
-    def express(a: object, t: TensorType, x: object) -> Any:
-        def one(y: object) -> Any:
+def _adapted_value(kind: str, rank: int) -> Express:
+    def express(a: Attrs, t: TensorType, x: Tensor) -> Tensor:
+        def one(y: Tensor) -> Tensor:
             n, c, *space = extents(y)
             flat = define("reshape", y, [n, c, 1, *space]) if rank == 1 else y
             made = define("adaptive_pool", flat, [*[1] * (rank == 1), *_share_sizes(a, space, rank)], kind)
@@ -229,13 +241,13 @@ def _adapted_value(kind: str, rank: int) -> Any:
     return express
 
 
-def _adapted_reference(kind: str, rank: int) -> Any:
+def _adapted_reference(kind: str, rank: int) -> Evaluate:
     return lambda a, t, x: _in_layout(
         References(), a, x, rank, lambda y: adapted(y, kind, _share_sizes(a, y.shape[2:], rank))
     )
 
 
-def _size_list(rank: int) -> Any:
+def _size_list(rank: int) -> Prepare:
     def prepare(values: dict[str, object]) -> None:
         size = values["output_size"]
         values["output_size"] = () if size is None else several(size, rank)
@@ -265,11 +277,11 @@ def _global_rule(a: Attrs, x: TensorType) -> Type:
     return shaped(x, layouts.converted([n, c, 1, 1], plain, a.out_layout or a.layout))
 
 
-def _global(kind: str) -> Any:
-    def reference(a: object, t: TensorType, x: object) -> Any:
+def _global(kind: str) -> Meanings:
+    def reference(a: Attrs, t: TensorType, x: Array) -> Array:
         return _in_layout(References(), a, x, 2, lambda y: adapted(y, kind, (1, 1)))
 
-    def compute(a: Attrs, t: TensorType, x: Any) -> Any:
+    def compute(a: Attrs, t: TensorType, x: Tensor) -> Tensor:
         if a.layout in ("NCHW", "NHWC") and (a.out_layout or a.layout) == a.layout:
             return define("global_pool", x, kind, a.layout)
         return _in_layout(define, a, x, 2, lambda y: define("global_pool", y, kind))
@@ -286,13 +298,13 @@ for _kind in ("max", "avg"):
 # ------------------------------------------------------------------------------------------------------------- gradients
 
 
-def _gradient(kind: str) -> Any:
-    def evaluate(a: Attrs, t: TensorType, grad: Any, x: Any) -> Any:
+def _gradient(kind: str) -> Evaluate:
+    def evaluate(a: Attrs, t: TensorType, grad: Array, x: Array) -> Array:
         call = References()
         g, y = (layouts.transform(call, exact(v), v.shape, a.layout, "NCHW") for v in (grad, x))
         window, strides, dilation, (before, after) = _pool_options(a, 2)
         made = np.zeros_like(y)
-        for at in np.ndindex(g.shape):
+        for at in np.ndindex(*g.shape):
             inside, number = [], 1
             for i, size, low, high, k, s, l in zip(at[2:], y.shape[2:], before, after, window, strides, dilation):
                 places = i * s - low + l * np.arange(k)

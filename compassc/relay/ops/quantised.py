@@ -6,20 +6,20 @@ lowered to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compassc.ir.errors import ExpressionError
+from compassc.operators.calls import CallOperator, X
 from compassc.operators.declare import Whole, sample
 from compassc.relay.attributes import RECORDS, Attrs
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Expr, Tuple, const
 from compassc.relay.operators import OPERATORS
 from compassc.relay.ops.convolution import conv_reference, conv_rule, prepared, transposed_reference, transposed_rule
-from compassc.relay.ops.declare import ANCHOR, ELEMENTWISE, OPAQUE, VOID, declare, expression, record
+from compassc.relay.ops.declare import ANCHOR, ELEMENTWISE, OPAQUE, VOID, Evaluate, Rule, declare, expression, record
 from compassc.relay.ops.fixed_point import (
     TIES_TO_EVEN,
     dequantized,
@@ -31,7 +31,7 @@ from compassc.relay.ops.fixed_point import (
     scaled,
 )
 from compassc.relay.ops.relations import axis_of, differ, require, shaped, stretched, tensors
-from compassc.relay.types import Related, TensorType, TupleType, Type
+from compassc.relay.types import Dim, Related, TensorType, TupleType, Type
 
 SIGNED, ANY_INT = ("int8", "uint8", "int16", "int32", "int64"), ("int8", "uint8", "int16", "int32")
 
@@ -48,7 +48,7 @@ def _result(dtype: str, known: Sequence[str]) -> str:
     return dtype
 
 
-def _parameter(t: Type, dtype: str, what: str, extent: Any = None, other: str = "") -> None:
+def _parameter(t: Type, dtype: str, what: str, extent: Dim | None = None, other: str = "") -> None:
     """That a scale or a zero point, of the type or another one, is a scalar, or has one number for each of `extent`."""
     if not isinstance(t, TensorType):
         return
@@ -133,14 +133,14 @@ declare(
 _SUMS = ("int16", "int32", "int64")
 
 
-def _products(rule: Any, channels: str) -> Any:
+def _products(rule: Rule, channels: str) -> Rule:
     """The rule of a quantised operator with weights by that of the plain one."""
 
     def related(a: Attrs, x: TensorType, w: Type, zx: Type, zw: Type, sx: Type, sw: Type) -> Related | Type | None:
         _one_of(x, ("int8", "uint8", "int16"), "the data")
         if isinstance(w, TensorType):
             _one_of(w, ("int8", "uint8", "int16"), "the weight")
-        found: Related | Type | None = rule(a, x, w)
+        found = rule(a, x, w)
         if found is None:
             return None
         extent = getattr(a, channels)
@@ -164,8 +164,8 @@ def _apart(x: Array, zero: object, axis: int = 0) -> Array:
     return made
 
 
-def _conv(reference: Any, out_axis: str) -> Any:
-    def evaluate(a: Attrs, t: Any, x: Any, w: Any, zx: Any, zw: Any, sx: Any, sw: Any) -> Any:
+def _conv(reference: Callable[[Attrs, TensorType, Array, Array], Array], out_axis: str) -> Evaluate:
+    def evaluate(a: Attrs, t: TensorType, x: Array, w: Array, zx: Array, zw: Array, sx: Array, sw: Array) -> Array:
         return reference(a, t, _apart(x, zx), _apart(w, zw, a.kernel_layout.index(out_axis)))
 
     return evaluate
@@ -192,7 +192,7 @@ declare(
 )  # fmt: skip
 
 
-def _plain(name: str) -> Any:
+def _plain(name: str) -> Rule:
     """The type rule of the operator of a name, by types."""
     relation = OPERATORS[name].relation
     assert relation is not None
@@ -208,14 +208,11 @@ declare(
 
 
 def _batch_rule(a: object, x: TensorType, y: TensorType, *parameters: Type) -> Type | Related | None:
-    found: Type | Related | None = _products(_plain("nn.batch_matmul"), "out_dtype")(a, x, y, *parameters)
-    return found
+    return _products(_plain("nn.batch_matmul"), "out_dtype")(a, x, y, *parameters)
 
 
-def _batch_products(a: Attrs, t: Type, x: Any, y: Any, zx: Any, zy: Any, sx: Any, sy: Any) -> Any:
-    reference = OPERATORS["nn.batch_matmul"].reference
-    assert reference is not None
-    return reference(a, [_apart(x, zx), _apart(y, zy)], t)
+def _batch_products(a: Attrs, t: Type, x: Array, y: Array, zx: Array, zy: Array, sx: Array, sy: Array) -> Array:
+    return OPERATORS["nn.batch_matmul"].array_of(a, [_apart(x, zx), _apart(y, zy)], t)
 
 
 declare(
@@ -228,7 +225,7 @@ declare(
 
 # ------------------------------------------------------------------------------------------------------ pairs and several
 
-Pair = tuple[Any, Any]
+Pair = tuple[Array, Array]
 
 
 def _common(x: Array, own: Pair, out: Pair, axis: int) -> Array:
@@ -237,8 +234,10 @@ def _common(x: Array, own: Pair, out: Pair, axis: int) -> Array:
     return x.astype("int32") if same else requantized(x, own, out, axis, "int32", requantization())
 
 
-def _added(sign: int) -> Any:
-    def evaluate(a: Attrs, t: Any, x: Any, y: Any, sx: Any, zx: Any, sy: Any, zy: Any, s: Any, z: Any) -> Any:
+def _added(sign: int) -> Evaluate:
+    def evaluate(
+        a: Attrs, t: TensorType, x: Array, y: Array, sx: Array, zx: Array, sy: Array, zy: Array, s: Array, z: Array
+    ) -> Array:
         left, right = _common(x, (sx, zx), (s, z), a.lhs_axis), _common(y, (sy, zy), (s, z), a.rhs_axis)
         return limited(left + sign * right - sign * z, t.dtype)
 
@@ -283,7 +282,7 @@ def _joined(a: Attrs, data: TupleType, scales: TupleType, zeros: TupleType, s: T
     return found
 
 
-def _join(a: Attrs, t: TensorType, data: Any, scales: Any, zeros: Any, s: Array, z: Array) -> Array:
+def _join(a: Attrs, t: TensorType, data: Array, scales: Array, zeros: Array, s: Array, z: Array) -> Array:
     made = [
         x if np.array_equal(scale, s) and np.array_equal(zero, z)
         else requantized(x, (scale, zero), (s, z), -1, t.dtype, requantization())
@@ -330,21 +329,16 @@ def _unary_rule(a: object, x: TensorType, s: Type, z: Type, new_s: Type, new_z: 
     return x
 
 
-def _real(name: str) -> Any:
+def _real(name: str) -> Callable[[Array], Array]:
     """The function of reals of a name, in float32."""
     if name == "hardswish":
         return lambda x: x * (np.clip(x + np.float32(3), np.float32(0), np.float32(6)) / np.float32(6))
 
-    def evaluate(x: Array) -> Any:
-        reference = OPERATORS[name].reference
-        assert reference is not None
-        return reference(None, [x], TensorType(x.shape, "float32"))
-
-    return evaluate
+    return lambda x: OPERATORS[name].array_of(None, [x], TensorType(x.shape, "float32"))
 
 
-def _through_reals(name: str) -> Any:
-    def evaluate(a: object, t: TensorType, x: Array, s: object, z: object, ns: object, nz: object) -> Any:
+def _through_reals(name: str) -> Evaluate:
+    def evaluate(a: Attrs, t: TensorType, x: Array, s: Array, z: Array, ns: Array, nz: Array) -> Array:
         return quantized(_real(name)(dequantized(x, s, z, -1)), ns, nz, -1, t.dtype)
 
     return evaluate
@@ -374,7 +368,7 @@ declare(
 )  # fmt: skip
 
 
-def _soft_rule(a: Any, x: TensorType, *parameters: Type) -> Type:
+def _soft_rule(a: Attrs, x: TensorType, *parameters: Type) -> Type:
     axis_of(a.axis, len(x.shape))
     _one_of(x, ("int8",), "the input")
     return _unary_rule(a, x, *parameters)
@@ -386,14 +380,13 @@ declare("qnn.softmax", "x, scale, zero_point, output_scale, output_zero_point, a
 
 def _pool_rule(a: object, x: TensorType, *parameters: Type) -> Type:
     _unary_rule(a, x, *parameters)
-    found: Type = _plain("nn.avg_pool2d")(a, x)
+    found = _plain("nn.avg_pool2d")(a, x)
+    assert isinstance(found, Type)
     return found
 
 
 def _pool(a: Attrs, t: TensorType, x: Array, s: Array, z: Array, ns: Array, nz: Array) -> Array:
-    reference = OPERATORS["nn.avg_pool2d"].reference
-    assert reference is not None
-    whole = reference(a, [_common(x, (s, z), (ns, nz), -1)], TensorType(t.shape, "int32"))
+    whole = OPERATORS["nn.avg_pool2d"].array_of(a, [_common(x, (s, z), (ns, nz), -1)], TensorType(t.shape, "int32"))
     return limited(whole, t.dtype)
 
 
@@ -437,7 +430,7 @@ declare("qnn.simulated_dequantize", "data, in_dtype_, input_scale, input_zero_po
         TNonComputational=True)  # fmt: skip
 
 
-def _annotated(call: Any, a: Any, t: TensorType, x: Any, scale: Any, low: Any, high: Any) -> Any:
+def _annotated(call: CallOperator[X], a: Attrs, t: TensorType, x: X, scale: X, low: X, high: X) -> X:
     """What is left of reals that are rounded to steps between bounds."""
     if not a.kind:
         return x
@@ -450,7 +443,7 @@ declare("relay.op.annotation.simulated_quantize", "data, dom_scale, clip_min, cl
         record=record("AnnotatedQuantizeAttrs", kind=..., sign=True, rounding="round"), body=_annotated, build=False, level=11)  # fmt: skip
 
 
-def _code(dtype: Any) -> Expr:
+def _code(dtype: object) -> Expr:
     return dtype if isinstance(dtype, Expr) else const(CODES[str(dtype)], "int32")
 
 

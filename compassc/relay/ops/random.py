@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -88,7 +87,7 @@ def _generate_rule(a: Attrs, key: TensorType) -> Type:
     return TupleType([KEY, TensorType(a.out_shape, "uint64")])
 
 
-def _generate(a: Attrs, t: TupleType, key: Array) -> Any:
+def _generate(a: Attrs, t: TupleType, key: Array) -> Sequence[Array]:
     after, found = generated(_words(key), math.prod(a.out_shape))
     return np.array(after, "uint64"), np.array(found, "uint64").reshape(a.out_shape)
 
@@ -128,13 +127,14 @@ _REALS = {"float32": (23, np.uint32, 127), "float64": (52, np.uint64, 1023)}
 """Of a type of reals: bits of the mantissa, words of its size, the exponent of 1."""
 
 
-def unit(words: Any, dtype: str) -> Any:
+def unit(words: Array, dtype: str) -> Array:
     """Random words as reals from 0 to before 1: their highest bits are the mantissa of a number from 1 to before 2."""
     bits, word, exponent = _REALS[dtype]
     size = np.dtype(word).itemsize * 8
     narrow = words.astype(np.uint64).astype(word)
     mantissa = narrow >> word(size - bits)
-    return (mantissa | word(exponent << bits)).view(dtype) - np.dtype(dtype).type(1)
+    made: Array = (mantissa | word(exponent << bits)).view(dtype) - np.dtype(dtype).type(1)
+    return made
 
 
 def _drawn(a: Attrs, key: TensorType, first: TensorType, second: TensorType) -> Type:
@@ -145,13 +145,13 @@ def _drawn(a: Attrs, key: TensorType, first: TensorType, second: TensorType) -> 
     return TupleType([KEY, TensorType(a.out_shape, a.out_dtype)])
 
 
-def _uniform(a: Attrs, t: TupleType, key: Array, low: Array, high: Array) -> Any:
+def _uniform(a: Attrs, t: TupleType, key: Array, low: Array, high: Array) -> Sequence[Array]:
     after, found = generated(_words(key), math.prod(a.out_shape))
     values = unit(np.array(found, "uint64"), a.out_dtype).reshape(a.out_shape)
     return np.array(after, "uint64"), values * (high - low) + low
 
 
-def _normal(a: Attrs, t: Any, key: Any, mean: Any, scale: Any) -> Any:
+def _normal(a: Attrs, t: TupleType, key: Array, mean: Array, scale: Array) -> Sequence[Array]:
     """By the transformation of Box and Muller."""
     after, found = generated(_words(key), 2 * math.prod(a.out_shape))
     first, second = unit(np.array(found, "uint64"), a.out_dtype).reshape(2, *a.out_shape)
@@ -188,7 +188,7 @@ def _choices(a: Attrs, key: TensorType, probabilities: TensorType) -> Type:
     return TupleType([KEY, shaped(probabilities, [*probabilities.shape[:-1], a.num_samples], "int32")])
 
 
-def _multinomial(a: Attrs, t: TupleType, key: Array, probabilities: Array) -> Any:
+def _multinomial(a: Attrs, t: TupleType, key: Array, probabilities: Array) -> Sequence[Array]:
     rows = np.maximum(probabilities.astype("float64"), 0)
     ends = np.cumsum(rows / rows.sum(-1, keepdims=True), -1)
     shape = (*probabilities.shape[:-1], a.num_samples)

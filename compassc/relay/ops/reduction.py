@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.dtypes import dtype as data_type
-from compassc.operators.calls import define
+from compassc.operators.calls import CallOperator, X, define
 from compassc.operators.declare import Whole, numbers, sample
 from compassc.operators.elementwise import mapped
 from compassc.relay.attributes import Attrs
-from compassc.relay.builders import BUILDERS, build, builder, call
+from compassc.relay.builders import BUILDERS, Builder, build, builder, call
 from compassc.relay.expr import Expr, Tuple, TupleWrapper
-from compassc.relay.ops.declare import REDUCTION, declare, record
+from compassc.relay.ops.declare import REDUCTION, Body, Evaluate, Express, declare, record
 from compassc.relay.ops.relations import axes_of, fail, require, shaped, stretched
 from compassc.relay.types import Dim, RelationError, TensorType, Type
 from compassc.te.tensor import Tensor
 
-_FIELDS: dict[str, Any] = {"axis": None, "keepdims": False, "exclude": False}
+_FIELDS: dict[str, object] = {"axis": None, "keepdims": False, "exclude": False}
 _ARGUMENTS = "data, axis=None, keepdims=False, exclude=False"
 _SAMPLES = (
     sample((3, 4)), sample((2, 3, 4), axis=1), sample((2, 3, 4), axis=[0, -1], keepdims=True),
@@ -29,7 +28,7 @@ _SAMPLES = (
 )  # fmt: skip
 
 
-def reduced_axes(a: Any, rank: int) -> list[int]:
+def reduced_axes(a: Attrs, rank: int) -> list[int]:
     """The axes that are reduced over, in order."""
     if a.axis is None or a.axis == ():
         return [] if a.exclude and a.axis == () else list(range(rank))
@@ -40,19 +39,20 @@ def reduced_axes(a: Any, rank: int) -> list[int]:
     return [d for d in range(rank) if (d in named) != bool(a.exclude)]
 
 
-def reduced(a: Any, data: TensorType, dtype: str = "") -> TensorType:
+def reduced(a: Attrs, data: TensorType, dtype: str = "") -> TensorType:
     """The type of a reduction."""
     axes = reduced_axes(a, len(data.shape))
     kept: list[Dim] = [1 if d in axes else n for d, n in enumerate(data.shape) if a.keepdims or d not in axes]
     return shaped(data, kept, dtype)
 
 
-def _reduce(name: str) -> Callable[..., Any]:
-    def body(call: Any, a: Attrs, t: TensorType, x: Any) -> Any:
-        axes = reduced_axes(a, x.ndim)
-        return call(name, x, axes, bool(a.keepdims)) if axes else call("identity", x)
+def _reduce(name: str) -> Body:
+    return lambda call, a, t, x: _reduced(name, call, a, x)
 
-    return body
+
+def _reduced(name: str, call: CallOperator[X], a: Attrs, x: X) -> X:
+    axes = reduced_axes(a, x.ndim)
+    return call(name, x, axes, bool(a.keepdims)) if axes else call("identity", x)
 
 
 _reduce_attrs = record("ReduceAttrs", **_FIELDS)
@@ -61,24 +61,27 @@ for _name in "sum max min prod".split():
             body=_reduce(_name), level=4, types=("float32", "int8", "int32"))  # fmt: skip
 
 
-def _mean(a: Attrs, t: TensorType, x: Array) -> Any:
+def _mean(a: Attrs, t: TensorType, x: Array) -> Array:
     axes = tuple(reduced_axes(a, x.ndim))
     count = int(np.prod([x.shape[d] for d in axes], dtype="int64"))
+    made: Array
     if data_type(t.dtype).is_floating:
-        return np.mean(x, axes, dtype="float64", keepdims=a.keepdims)
-    total = np.sum(x, axes, dtype="int64", keepdims=a.keepdims)
-    return np.sign(total) * (np.abs(total) // max(count, 1))
+        made = np.mean(x, axes, dtype="float64", keepdims=a.keepdims)
+    else:
+        total = np.sum(x, axes, dtype="int64", keepdims=a.keepdims)
+        made = np.sign(total) * (np.abs(total) // max(count, 1))
+    return made
 
 
-def _mean_value(a: object, t: TensorType, x: object) -> Any:
-    return _reduce("mean")(define, a, t, x)
+def _mean_value(a: Attrs, t: TensorType, x: Tensor) -> Tensor:
+    return _reduced("mean", define, a, x)
 
 
 declare("mean", _ARGUMENTS, lambda a, x: reduced(a, x), REDUCTION, *_SAMPLES, record=_reduce_attrs, reference=_mean,
         compute=_mean_value, level=4, types=("float32", "int8", "int32"))  # fmt: skip
 
 
-def _truth(a: object, data: TensorType) -> Type:
+def _truth(a: Attrs, data: TensorType) -> Type:
     require(data.dtype == "bool", lambda: f"the data must be of bools, it is {data}")
     return reduced(a, data)
 
@@ -89,11 +92,11 @@ for _name in ("all", "any"):
             record=_reduce_attrs, body=_reduce(_name), level=4)  # fmt: skip
 
 
-def _placed(name: str) -> Callable[..., Any]:
+def _placed(name: str) -> Evaluate:
     """The place of the best element in the flattened axes: the first of equal ones, or the last."""
     best = getattr(np, name)
 
-    def evaluate(a: Attrs, t: Any, x: Any) -> Any:
+    def evaluate(a: Attrs, t: TensorType, x: Array) -> Array:
         axes = reduced_axes(a, x.ndim)
         others = [d for d in range(x.ndim) if d not in axes]
         rows = x.transpose([*others, *axes]).reshape([x.shape[d] for d in others] + [-1])
@@ -108,8 +111,8 @@ def _from_end(rows: Tensor, places: Tensor) -> Tensor:
     return mapped(places, lambda v: te.const(last) - v, "T_from_end")
 
 
-def _place_value(name: str) -> Callable[..., Any]:
-    def express(a: Attrs, t: TensorType, x: Any) -> Any:
+def _place_value(name: str) -> Express:
+    def express(a: Attrs, t: TensorType, x: Tensor) -> Tensor:
         axes = reduced_axes(a, x.ndim)
         others = [d for d in range(x.ndim) if d not in axes]
         rows = define("transpose", x, [*others, *axes]) if others + axes != list(range(x.ndim)) else x
@@ -137,13 +140,13 @@ for _name in ("argmax", "argmin"):
 # ---------------------------------------------------------------------------------------------------------------- variance
 
 
-def _variance(a: object, data: TensorType, mean: TensorType) -> Type:
+def _variance(a: Attrs, data: TensorType, mean: TensorType) -> Type:
     require(mean.dtype == data.dtype, lambda: f"the data is {data}, its mean {mean}: their data types must be one")
     stretched(data.shape, mean.shape, lambda: f"a mean {mean} does not go with the data {data}")
     return reduced(a, data)
 
 
-def _spread(call: Any, a: Attrs, t: TensorType, x: Any, mean: Any) -> Any:
+def _spread(call: CallOperator[X], a: Attrs, t: TensorType, x: X, mean: X) -> X:
     axes = reduced_axes(a, x.ndim)
     shape = numbers(x, "variance") if isinstance(x, Tensor) else list(x.shape)
     count = int(np.prod([shape[d] for d in axes], dtype="int64")) - bool(a.unbiased)
@@ -171,14 +174,14 @@ def variance(
 @builder("std")
 def std(
     data: Expr, axis: object = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False, with_mean: object = None
-) -> Any:  # fmt: skip
+) -> Expr:  # fmt: skip
     """The root of the variance."""
     return build("sqrt", variance(data, axis, keepdims, exclude, unbiased, with_mean))
 
 
-def _with_mean(spread: Any) -> Any:
+def _with_mean(spread: Callable[..., Expr]) -> Builder:
     def both(
-        data: Expr, axis: Any = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False
+        data: Expr, axis: object = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False
     ) -> TupleWrapper:
         mean = build("mean", data, axis, True, exclude)
         value = spread(data, axis, keepdims, exclude, unbiased, mean)
@@ -191,7 +194,7 @@ BUILDERS["mean_variance"], BUILDERS["mean_std"] = _with_mean(variance), _with_me
 
 
 @builder("logsumexp")
-def logsumexp(data: Expr, axis: object = None, keepdims: bool = False) -> Any:
+def logsumexp(data: Expr, axis: object = None, keepdims: bool = False) -> Expr:
     """The logarithm of the sum of exponentials, of what the largest element is taken from."""
     peak = build("max", data, axis, True)
     total = build("sum", build("exp", data - peak), axis, True)

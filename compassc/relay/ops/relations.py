@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any as Value
 
-from compassc.relay.types import Any, Dim, RelationError, TensorType, TupleType, Type
+from compassc.relay.types import Dim, Open, RelationError, TensorType, TupleType, Type
 
 
 def fail(message: str, help: str = "") -> RelationError:
@@ -33,7 +32,7 @@ def of(function: Callable[..., int], *dims: Dim) -> Dim:
     """What a function gives of extents, open where one of them is."""
     if all(isinstance(d, int) for d in dims):
         return function(*dims)
-    return Any()
+    return Open()
 
 
 def product(dims: Iterable[Dim]) -> Dim:
@@ -41,7 +40,7 @@ def product(dims: Iterable[Dim]) -> Dim:
     found = 1
     for d in dims:
         if not isinstance(d, int):
-            return Any()
+            return Open()
         found *= d
     return found
 
@@ -54,7 +53,7 @@ def total(dims: Iterable[Dim]) -> Dim:
 def merged(a: Dim, b: Dim, *types: Type) -> Dim:
     """The extent that two are, of types that are named where they differ; what is known of one holds of the other."""
     require(not differ(a, b), lambda: f"extents {a} and {b} of {' and '.join(map(str, types))} differ")
-    return a if isinstance(a, int) or isinstance(b, Any) else b
+    return a if isinstance(a, int) or isinstance(b, Open) else b
 
 
 def axis_of(axis: int, rank: int, what: str = "axis") -> int:
@@ -64,7 +63,7 @@ def axis_of(axis: int, rank: int, what: str = "axis") -> int:
     return axis + rank if axis < 0 else axis
 
 
-def axes_of(axes: Value, rank: int, what: str = "axis") -> list[int]:
+def axes_of(axes: int | Sequence[int] | None, rank: int, what: str = "axis") -> list[int]:
     """Axes counted from the front: of one number, several, or None for all."""
     if axes is None:
         return list(range(rank))
@@ -88,16 +87,16 @@ def stretched(a: Sequence[Dim], b: Sequence[Dim], what: Callable[[], str]) -> li
             found.append(y)
         elif y == 1:
             found.append(x)
-        elif isinstance(x, Any):
+        elif isinstance(x, Open):
             found.append(y)
-        elif isinstance(y, Any) or x is y or x == y:
+        elif isinstance(y, Open) or x is y or x == y:
             found.append(x)
         else:
             raise fail(what(), "extents of one axis must be equal, or one of them 1")
     return found
 
 
-def same(a: Value, data: TensorType, *rest: Type) -> Type:
+def same(a: object, data: TensorType, *rest: Type) -> Type:
     """The type of the first argument."""
     return data
 
@@ -109,19 +108,19 @@ def one_dtype(what: str, *types: TensorType) -> None:
             raise fail(f"data types {types[0].dtype} of {types[0]} and {t.dtype} of {t} do not match in {what}")
 
 
-def broadcast(a: Value, x: TensorType, y: TensorType) -> TensorType:
+def broadcast(a: object, x: TensorType, y: TensorType) -> TensorType:
     """Two tensors of one type of elements, stretched to each other's shapes."""
     one_dtype("BroadcastRel", x, y)
     return shaped(x, stretched(x.shape, y.shape, lambda: f"Incompatible broadcast type {x} and {y}"))
 
 
-def compared(a: Value, x: TensorType, y: TensorType) -> TensorType:
+def compared(a: object, x: TensorType, y: TensorType) -> TensorType:
     """As `broadcast`, with bools as the result."""
     one_dtype("BroadcastCompRel", x, y)
     return shaped(x, stretched(x.shape, y.shape, lambda: f"Incompatible broadcast type {x} and {y}"), "bool")
 
 
-def bools(a: Value, data: TensorType) -> TensorType:
+def bools(a: object, data: TensorType) -> TensorType:
     """Bools of the shape of the argument."""
     return shaped(data, data.shape, "bool")
 

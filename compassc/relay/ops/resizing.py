@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,18 +13,24 @@ from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionError
-from compassc.operators.calls import References, define
+from compassc.ir.exprs import Expr as Element
+from compassc.operators.calls import CallOperator, References, X, define
 from compassc.operators.declare import sample
 from compassc.relay import layouts
 from compassc.relay.attributes import Attrs
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Expr, const
 from compassc.relay.ops.convolution import SPACE
-from compassc.relay.ops.declare import INJECTIVE, VOID, NoExpression, declare, record
+from compassc.relay.ops.declare import INJECTIVE, VOID, Meanings, NoExpression, Rule, declare, record
 from compassc.relay.ops.relations import of, require, shaped
 from compassc.relay.ops.shapes import extents, several
 from compassc.relay.types import Dim, TensorType, Type
+from compassc.te.tensor import Tensor
 
+R = TypeVar("R", float, Array)
+"""Places between elements."""
+P = TypeVar("P", Array, Element)
+"""Places of elements."""
 METHODS = ("nearest_neighbor", "linear", "cubic")
 MODES = (
     "half_pixel",
@@ -37,7 +43,7 @@ MODES = (
 ROUNDINGS = ("", "round", "round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 
-def source(place: Any, old: int, new: int, mode: str, start: float = 0.0, end: float = 1.0) -> Any:
+def source(place: R, old: int, new: int, mode: str, start: float = 0.0, end: float = 1.0) -> R:
     """The place in the old picture of a place in the new one; between elements, too."""
     if mode == "align_corners":
         return place * ((old - 1) / (new - 1) if new > 1 else 0.0)
@@ -54,7 +60,7 @@ def source(place: Any, old: int, new: int, mode: str, start: float = 0.0, end: f
     return (place + 0.5) * (old / new) - 0.5
 
 
-def rounded(value: Any, how: str, mode: str) -> Any:
+def rounded(value: Array, how: str, mode: str) -> Array:
     """The place of the nearest element, by a way to round."""
     how = how or ("round" if mode == "align_corners" else "floor")
     if how == "round":
@@ -66,7 +72,7 @@ def rounded(value: Any, how: str, mode: str) -> Any:
     return np.floor(value + 1e-5) if how == "floor" else np.ceil(value - 1e-5)
 
 
-def nearest(place: Any, old: int, new: int, a: Any, floordiv: Callable[[Any, int], Any]) -> Any:
+def nearest(place: P, old: int, new: int, a: Attrs | Options, floordiv: Callable[[P, int], P]) -> P:
     """The whole place in the old picture nearest to that of a new place, exactly: ties are between whole numbers."""
     mode = a.coordinate_transformation_mode
     if mode == "align_corners":
@@ -87,7 +93,7 @@ def nearest(place: Any, old: int, new: int, a: Any, floordiv: Callable[[Any, int
     return floordiv(value * 2 + parts, 2 * parts)  # a place below 0 is cut to 0, however its halves are rounded
 
 
-def cubic(fraction: Array, alpha: float) -> Any:
+def cubic(fraction: Array, alpha: float) -> list[Array]:
     """The weights of the four elements around."""
     t, a = fraction, alpha
     near = [((a + 2) * d - (a + 3)) * d * d + 1 for d in (t, 1 - t)]
@@ -95,7 +101,7 @@ def cubic(fraction: Array, alpha: float) -> Any:
     return [far[0], near[0], near[1], far[1]]
 
 
-def axis_weights(old: int, new: int, a: Any, start: float, end: float) -> tuple[Any, Any]:
+def axis_weights(old: int, new: int, a: Attrs | Options, start: float, end: float) -> tuple[Array, Array]:
     """What each new place takes of each old one, and which new places lie outside."""
     at = source(np.arange(new, dtype="float64"), old, new, a.coordinate_transformation_mode, start, end)
     made, rows = np.zeros((new, old)), np.arange(new)
@@ -119,7 +125,7 @@ def axis_weights(old: int, new: int, a: Any, start: float, end: float) -> tuple[
     return made, outside & (a.coordinate_transformation_mode == "tf_crop_and_resize")
 
 
-def resized(x: Any, size: Sequence[int], a: Any, roi: Any = ()) -> Any:
+def resized(x: Array, size: Sequence[int], a: Attrs | Options, roi: Sequence[float] = ()) -> Array:
     """An array NC... in another size."""
     made = x.astype("float64")
     rank = x.ndim - 2
@@ -132,7 +138,7 @@ def resized(x: Any, size: Sequence[int], a: Any, roi: Any = ()) -> Any:
     return np.where(outside, a.extrapolation_value, made) if outside.any() else made
 
 
-def _value(x: Any, size: Sequence[int], a: Any, dtype: str) -> Any:
+def _value(x: Tensor, size: Sequence[int], a: Attrs | Options, dtype: str) -> Tensor:
     """An array NC... in another size as an expression."""
     mode = a.coordinate_transformation_mode
     if a.method == "cubic" or mode == "tf_crop_and_resize":
@@ -142,19 +148,20 @@ def _value(x: Any, size: Sequence[int], a: Any, dtype: str) -> Any:
     n, c, *space = extents(x)
     one, zero = te.const(1.0, "float32"), te.const(0, "int32")
 
-    def at(i: object, old: int, new: int) -> Any:
+    def at(i: Element, old: int, new: int) -> Element:
         base, scale = source(0.0, old, new, mode), source(1.0, old, new, mode) - source(0.0, old, new, mode)
         return te.cast(i, "float32") * te.const(scale, "float32") + te.const(base, "float32")
 
-    def inside(place: object, old: int) -> Any:
-        return te.max(te.min(te.cast(place, "int32"), te.const(old - 1, "int32")), zero)
+    def inside(place: Element, old: int) -> Element:
+        made: Element = te.max(te.min(te.cast(place, "int32"), te.const(old - 1, "int32")), zero)
+        return made
 
-    def element(b: Any, k: Any, *i: Any) -> Any:
+    def element(b: Element, k: Element, *i: Element) -> Element:
         if a.method == "nearest_neighbor":
             whole = [nearest(v, old, new, a, te.floordiv) for v, old, new in zip(i, space, size)]
             return te.cast(x[(b, k, *map(inside, whole, space))], dtype)
         values = [at(v, old, new) for v, old, new in zip(i, space, size)]
-        total: Any = None
+        total: Element | None = None
         for corner in itertools.product((0, 1), repeat=len(space)):
             weight, places = one, []
             for upper, v, old in zip(corner, values, space):
@@ -165,10 +172,11 @@ def _value(x: Any, size: Sequence[int], a: Any, dtype: str) -> Any:
             total = part if total is None else total + part
         return te.cast(total, dtype)
 
-    return te.compute([n, c, *size], element, name="T_resize", tag="injective")
+    made: Tensor = te.compute([n, c, *size], element, name="T_resize", tag="injective")
+    return made
 
 
-def _rule(rank: int) -> Any:
+def _rule(rank: int) -> Rule:
     def rule(a: Attrs, x: TensorType) -> Type:
         plain = "NC" + SPACE[rank]
         require(layouts.convertible(a.layout, plain), lambda: f"resize{rank}d takes layouts that are convertible to {plain}, not {a.layout}")  # fmt: skip
@@ -190,14 +198,14 @@ def _rule(rank: int) -> Any:
     return rule
 
 
-def in_plain(call: Any, layout: str, x: Any, rank: int, function: Any) -> Any:
+def in_plain(call: CallOperator[X], layout: str, x: X, rank: int, function: Callable[[X], X]) -> X:
     """What a function makes of a tensor NC..., of a tensor in any layout."""
     plain = "NC" + SPACE[rank]
     made = function(layouts.transform(call, x, extents(x), layout, plain))
     return layouts.transform(call, made, extents(made), plain, layout)
 
 
-_OPTIONS: dict[str, Any] = {
+_OPTIONS: dict[str, object] = {
     "method": "linear", "coordinate_transformation_mode": "half_pixel", "rounding_method": "round", "cubic_alpha": -0.5,
     "cubic_exclude": 0, "extrapolation_value": 0.0, "out_dtype": VOID,
 }  # fmt: skip
@@ -226,7 +234,7 @@ def _declare_resize(rank: int) -> None:
         cubic_exclude: int = 0, extrapolation_value: float = 0.0, out_dtype: object = None,
     ) -> Expr:  # fmt: skip
         """A picture in another size: of the nearest elements, or of those around."""
-        options: dict[str, Any] = {
+        options: dict[str, object] = {
             "layout": layout, "method": method, "coordinate_transformation_mode": coordinate_transformation_mode,
             "rounding_method": rounding_method, "cubic_alpha": cubic_alpha, "cubic_exclude": cubic_exclude,
             "extrapolation_value": extrapolation_value, "out_dtype": out_dtype,
@@ -268,36 +276,49 @@ def larger(extent: Dim, scale: float) -> Dim:
     return of(lambda n: math.floor(n * scale + 0.5), extent)
 
 
-def _upsampled(rank: int, scales: Sequence[str], methods: Sequence[str]) -> dict[str, Any]:
-    plain = "NC" + SPACE[rank]
+def _sizes(a: Attrs, space: Sequence[Dim], scales: Sequence[str]) -> list[Dim]:
+    return [larger(n, getattr(a, s)) for n, s in zip(space, scales)]
 
-    def sizes(a: object, space: Sequence[Dim]) -> list[Any]:
-        return [larger(n, getattr(a, s)) for n, s in zip(space, scales)]
+
+def _known_sizes(a: Attrs, space: Sequence[int], scales: Sequence[str]) -> list[int]:
+    return [d for d in _sizes(a, space, scales) if isinstance(d, int)]
+
+
+def _upsampled_rule(rank: int, scales: Sequence[str], methods: Sequence[str]) -> Rule:
+    plain = "NC" + SPACE[rank]
 
     def rule(a: Attrs, x: TensorType) -> Type:
         require(a.method in methods, lambda: f"method is one of {', '.join(methods)}, not '{a.method}'")
         require(layouts.convertible(a.layout, plain), lambda: f"upsampling takes layouts that are convertible to {plain}, not {a.layout}")  # fmt: skip
         require(len(x.shape) == len(layouts.layout(a.layout)), lambda: f"the data {x} has no layout {a.layout}")
         n, c, *space = layouts.converted(x.shape, a.layout, plain)
-        return shaped(x, layouts.converted([n, c, *sizes(a, space)], plain, a.layout))
+        return shaped(x, layouts.converted([n, c, *_sizes(a, space, scales)], plain, a.layout))
 
-    def reference(a: Attrs, t: TensorType, x: Any) -> Any:
-        return in_plain(References(), a.layout, x, rank, lambda y: resized(y, sizes(a, y.shape[2:]), how_larger(a)))
+    return rule
 
-    def compute(a: Attrs, t: TensorType, x: Any) -> Any:
-        return in_plain(
-            define, a.layout, x, rank, lambda y: _value(y, sizes(a, extents(y)[2:]), how_larger(a), t.dtype)
-        )
 
-    return {"rule": rule, "reference": reference, "compute": compute}
+def _upsampled(rank: int, scales: Sequence[str]) -> Meanings:
+    def reference(a: Attrs, t: TensorType, x: Array) -> Array:
+        def one(y: Array) -> Array:
+            return resized(y, _known_sizes(a, y.shape[2:], scales), how_larger(a))
+
+        return in_plain(References(), a.layout, x, rank, one)
+
+    def compute(a: Attrs, t: TensorType, x: Tensor) -> Tensor:
+        def one(y: Tensor) -> Tensor:
+            return _value(y, _known_sizes(a, extents(y)[2:], scales), how_larger(a), t.dtype)
+
+        return in_plain(define, a.layout, x, rank, one)
+
+    return {"reference": reference, "compute": compute}
 
 
 def _scaled_builder(name: str, signature: Sequence[tuple[str, object]], scales: Sequence[str]) -> None:
-    def build(data: Expr, *args: Any, **named: Any) -> Expr:
+    def build(data: Expr, *args: object, **named: object) -> Expr:
         values = {**dict(signature), **dict(zip([n for n, _ in signature], args)), **named}
         given = [values[s] for s in scales]
         if any(isinstance(g, Expr) for g in given):
-            exprs = [g if isinstance(g, Expr) else const(float(g)) for g in given]
+            exprs = [g if isinstance(g, Expr) else const(g, "float32") for g in given]
             return call(f"dyn.{name}", data, *exprs, **{**values, **dict.fromkeys(scales)})
         return call(name, data, **values)
 
@@ -312,12 +333,12 @@ for _name, _rank, _scales, _methods, _kind in (
 ):
     _last = {"align_corners": False} if _rank == 2 else {"coordinate_transformation_mode": "half_pixel"}
     _fields = {"layout": "NC" + SPACE[_rank], "method": "nearest_neighbor", **_last}
-    _made = _upsampled(_rank, _scales, _methods)
+
     _old: tuple[int, ...] = (1, 2, 3, 4, 2)[: _rank + 2]
     _twice = dict.fromkeys(_scales, 2)
     declare(
-        _name, ", ".join(["data", *_scales, *_fields]), _made.pop("rule"), INJECTIVE, sample(_old, **_twice),
+        _name, ", ".join(["data", *_scales, *_fields]), _upsampled_rule(_rank, _scales, _methods), INJECTIVE, sample(_old, **_twice),
         sample(_old, **_twice, method=_methods[1]), record=record(_kind, **dict.fromkeys(_scales, ...), **_fields), build=False, level=2,
-        **_made,
+        **_upsampled(_rank, _scales),
     )  # fmt: skip
     _scaled_builder(_name, [*((s, 1) for s in _scales), *_fields.items()], _scales)

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from compass_core.arrays import Array
 from compassc.ir.errors import ExpressionError
+from compassc.operators.calls import CallOperator, X
 from compassc.operators.declare import numbers, sample
 from compassc.relay import layouts
 from compassc.relay.attributes import Attrs
@@ -33,7 +35,7 @@ from compassc.relay.types import Dim, TensorType, TupleType, Type
 from compassc.te.tensor import Tensor
 
 
-def extents(x: Any) -> list[int]:
+def extents(x: Array | Tensor) -> list[int]:
     """The extents of an array or of a tensor."""
     return numbers(x, "relay") if isinstance(x, Tensor) else list(x.shape)
 
@@ -193,7 +195,7 @@ declare(
 )  # fmt: skip
 
 
-def _gone(a: Any, shape: Sequence[Dim]) -> list[int]:
+def _gone(a: Attrs, shape: Sequence[Dim]) -> list[int]:
     if a.axis is None:
         require(all(map(known, shape)), "without axes all extents must be known")
         return [d for d, n in enumerate(shape) if n == 1]
@@ -202,7 +204,7 @@ def _gone(a: Any, shape: Sequence[Dim]) -> list[int]:
     return axes
 
 
-def _without(a: object, x: TensorType) -> Type:
+def _without(a: Attrs, x: TensorType) -> Type:
     gone = _gone(a, x.shape)
     return shaped(x, [n for d, n in enumerate(x.shape) if d not in gone])
 
@@ -244,7 +246,7 @@ def expand_dims(data: Expr, axis: object, num_newaxis: int = 1) -> Expr:
     return call("expand_dims", data, axis=at, num_newaxis=num_newaxis)
 
 
-def _with_ones(call: Any, a: Attrs, t: TensorType, x: Any) -> Any:
+def _with_ones(call: CallOperator[X], a: Attrs, t: TensorType, x: X) -> X:
     at, shape = _new_axis(a, x.ndim), extents(x)
     return call("reshape", x, [*shape[:at], *[1] * a.num_newaxis, *shape[at:]])
 
@@ -344,7 +346,7 @@ def split(data: Expr, indices_or_sections: object, axis: int = 0) -> TupleWrappe
     return TupleWrapper(made, cuts if hasattr(cuts, "__index__") else len(cuts) + 1)
 
 
-def _split(call: Any, a: Attrs, t: Type, x: Any) -> Any:
+def _split(call: CallOperator[X], a: Attrs, t: Type, x: X) -> X:
     cuts = a.indices_or_sections
     return call("split", x, cuts if isinstance(cuts, int) else list(cuts), a.axis)
 

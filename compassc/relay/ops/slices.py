@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compassc import te
+from compassc.ir.exprs import Expr as Element
+from compassc.operators.calls import CallOperator, X
 from compassc.operators.declare import sample
 from compassc.relay.attributes import Attrs
 from compassc.relay.builders import builder, call
@@ -17,8 +18,8 @@ from compassc.relay.ops.declare import BROADCAST, INJECTIVE, REDUCTION, VOID, de
 from compassc.relay.ops.elementwise import NUMBERS
 from compassc.relay.ops.relations import axes_of, axis_of, differ, fail, product, require, shaped, stretched
 from compassc.relay.ops.shapes import extents, several, shown
-from compassc.relay.types import Any as Open
-from compassc.relay.types import Dim, TensorType, Type
+from compassc.relay.types import Dim, Open, TensorType, Type
+from compassc.te.tensor import Tensor
 
 
 def cut(begin: int | None, end: int | None, stride: int, extent: int) -> tuple[int, int, int]:
@@ -38,7 +39,7 @@ def cut(begin: int | None, end: int | None, stride: int, extent: int) -> tuple[i
     return first, last, -(-length // abs(stride))
 
 
-def slices(a: Any, rank: int) -> dict[int, tuple[int | None, int | None, int]]:
+def slices(a: Attrs, rank: int) -> dict[int, tuple[int | None, int | None, int]]:
     """Begin, end and stride of the axes that are cut. In the mode `size` the end is a count, -1 for all."""
     begin, end, strides = (list(v or ()) for v in (a.begin, a.end, a.strides))
     axes = list(range(rank)) if a.axes is None else axes_of(a.axes, rank)
@@ -56,7 +57,7 @@ def slices(a: Any, rank: int) -> dict[int, tuple[int | None, int | None, int]]:
     return found
 
 
-def _sliced(a: object, x: TensorType) -> Type:
+def _sliced(a: Attrs, x: TensorType) -> Type:
     made = list(x.shape)
     for d, (first, last, stride) in slices(a, len(made)).items():
         extent = made[d]
@@ -67,7 +68,7 @@ def _sliced(a: object, x: TensorType) -> Type:
     return shaped(x, made)
 
 
-def _slice(call: Any, a: Attrs, t: TensorType, x: Any) -> Any:
+def _slice(call: CallOperator[X], a: Attrs, t: TensorType, x: X) -> X:
     shape, cuts = extents(x), slices(a, x.ndim)
     if not cuts:
         return call("identity", x)
@@ -117,7 +118,7 @@ def slice_arrays(
     return tuple(found)
 
 
-def _set(a: Any, t: TensorType, x: Array, v: Array, begin: Array, end: Array, strides: Array) -> Array:
+def _set(a: Attrs, t: TensorType, x: Array, v: Array, begin: Array, end: Array, strides: Array) -> Array:
     made = x.copy()
     made[slice_arrays(begin, end, strides, x.shape)] = v
     return made
@@ -219,16 +220,17 @@ def _turned(a: Attrs, t: TensorType, x: Array, lengths: Array) -> Array:
     return made
 
 
-def _turned_value(a: Attrs, t: TensorType, x: Any, lengths: Any) -> Any:
+def _turned_value(a: Attrs, t: TensorType, x: Tensor, lengths: Tensor) -> Tensor:
     seq, batch = a.seq_axis % x.ndim, a.batch_axis % x.ndim
     extent = extents(x)[seq]
 
-    def element(*i: Any) -> Any:
+    def element(*i: Element) -> Element:
         length = te.max(te.min(te.cast(lengths[i[batch]], "int32"), extent), 1)
         place = te.Select(i[seq] < length, length - 1 - i[seq], i[seq])
-        return x[(*i[:seq], place, *i[seq + 1 :])]
+        return x(*i[:seq], place, *i[seq + 1 :])
 
-    return te.compute(extents(x), element, name="T_reverse_sequence", tag="injective")
+    made: Tensor = te.compute(extents(x), element, name="T_reverse_sequence", tag="injective")
+    return made
 
 
 declare(
@@ -277,7 +279,7 @@ def _collapsed(x: TensorType, shape: Sequence[Dim]) -> Type:
     return shaped(x, shape)
 
 
-def _collapse(call: Any, x: Any, shape: Sequence[int]) -> Any:
+def _collapse(call: CallOperator[X], x: X, shape: Sequence[int]) -> X:
     own = extents(x)
     more = len(own) - len(shape)
     axes = [d for d, n in enumerate(own) if d < more or shape[d - more] != n]

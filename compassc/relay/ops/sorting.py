@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compassc import te
+from compassc.ir.exprs import Expr as Element
 from compassc.operators.calls import define
 from compassc.operators.declare import Whole, sample
 from compassc.relay.attributes import Attrs
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Expr, TupleWrapper
-from compassc.relay.ops.declare import OPAQUE, VOID, declare, record
+from compassc.relay.ops.declare import OPAQUE, VOID, Evaluate, Express, declare, record
 from compassc.relay.ops.relations import axis_of, differ, product, require, shaped
 from compassc.relay.ops.shapes import extents, listed
 from compassc.relay.types import Dim, TensorType, TupleType, Type
+from compassc.te.reduce import Reducer
+from compassc.te.tensor import Tensor
 
 
-def order(x: Any, axis: int, ascending: bool) -> Any:
+def order(x: Array, axis: int, ascending: bool) -> Array:
     """The places of the elements in order; of equal ones the first comes first."""
     if ascending:
         return np.argsort(x, axis, kind="stable")
     backwards = np.flip(x, axis)
     found = np.flip(np.argsort(backwards, axis, kind="stable"), axis)
-    return x.shape[axis] - 1 - found
+    made: Array = x.shape[axis] - 1 - found
+    return made
 
 
 def _sorted(a: Attrs, x: TensorType) -> Type:
@@ -73,11 +78,12 @@ def _top(a: Attrs, x: TensorType) -> Type:
     return top_type(a, x, extent if a.k < 1 else a.k)
 
 
-def top(a: Attrs, x: Any, count: int) -> Any:
+def top(a: Attrs, x: Array, count: int) -> Array | tuple[Array, Array]:
     """The largest (or smallest) elements of an axis in order, and their places."""
     places = np.take(order(x, a.axis, a.is_ascend), range(count if count > 0 else x.shape[a.axis]), a.axis)
     values = np.take_along_axis(x, places, a.axis)
-    return {"both": (values, places), "values": values, "indices": places}[a.ret_type]
+    made: dict[str, Array | tuple[Array, Array]] = {"both": (values, places), "values": values, "indices": places}
+    return made[a.ret_type]
 
 
 declare(
@@ -92,10 +98,10 @@ declare(
 @builder("topk")
 def topk(
     data: Expr, k: object = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False, dtype: str = "int32"
-) -> Any:
+) -> Expr | TupleWrapper:
     """The `k` largest (or smallest) elements of an axis in order, and their places; all for k below 1."""
     count = listed(k)
-    options: dict[str, Any] = {"axis": axis, "ret_type": ret_type, "is_ascend": is_ascend, "dtype": dtype}
+    options: dict[str, object] = {"axis": axis, "ret_type": ret_type, "is_ascend": is_ascend, "dtype": dtype}
     if isinstance(count, Expr):
         made = call("dyn.topk", data, count, k=None, **options)
     else:
@@ -113,7 +119,7 @@ def _searched(a: Attrs, edges: TensorType, values: TensorType) -> Type:
 
 
 def _search(a: Attrs, t: TensorType, edges: Array, values: Array) -> Array:
-    side: Any = "right" if a.right else "left"
+    side: Literal["right", "left"] = "right" if a.right else "left"
     if edges.ndim == 1:
         return np.searchsorted(edges, values, side)
     found = np.empty(values.shape, "int64")
@@ -138,10 +144,10 @@ def _scanned(a: Attrs, x: TensorType) -> Type:
     return shaped(x, x.shape if a.axis is not None else [product(x.shape)], a.dtype)
 
 
-def _scan(name: str, first: int) -> Any:
-    def evaluate(a: Attrs, t: TensorType, x: Any) -> Any:
+def _scan(name: str, first: int) -> Evaluate:
+    def evaluate(a: Attrs, t: TensorType, x: Array) -> Array:
         data, axis = (x.reshape(-1), 0) if a.axis is None else (x, a.axis)
-        found = getattr(np, name)(data, axis, dtype=t.dtype)
+        found: Array = getattr(np, name)(data, axis, dtype=t.dtype)
         if not a.exclusive:
             return found
         kept = np.take(found, range(data.shape[axis] - 1), axis)
@@ -151,17 +157,19 @@ def _scan(name: str, first: int) -> Any:
     return evaluate
 
 
-def _scan_value(reducer: Any, first: int) -> Any:
-    def express(a: Attrs, t: TensorType, x: Any) -> Any:
+def _scan_value(reducer: Reducer, first: int) -> Express:
+    def express(a: Attrs, t: TensorType, x: Tensor) -> Tensor:
         data, at = (define("reshape", x, list(t.concrete_shape)), 0) if a.axis is None else (x, a.axis % x.ndim)
         k = te.reduce_axis((0, extents(data)[at]), name="k")
 
-        def element(*i: Any) -> Any:
+        def element(*i: Element) -> Element:
             counted = k < i[at] if a.exclusive else k <= i[at]
             own = te.cast(data[(*i[:at], k, *i[at + 1 :])], t.dtype)
-            return reducer(te.Select(counted, own, te.const(first, t.dtype)), axis=k)
+            made: Element = reducer(te.Select(counted, own, te.const(first, t.dtype)), axis=k)
+            return made
 
-        return te.compute(list(t.concrete_shape), element, name="T_scan", tag="comm_reduce")
+        made: Tensor = te.compute(list(t.concrete_shape), element, name="T_scan", tag="comm_reduce")
+        return made
 
     return express
 
@@ -185,7 +193,7 @@ def _distinct(a: Attrs, x: TensorType) -> Type:
     return TupleType([x, places, places, TensorType((1,), "int32"), *[places] * a.return_counts])
 
 
-def _unique(a: Attrs, t: TupleType, x: Array) -> Any:
+def _unique(a: Attrs, t: TupleType, x: Array) -> Sequence[Array]:
     """Results of the length of the data; what is behind the distinct values is 0."""
     values, first, inverse, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
     if not a.sorted:  # in the order in which they come
@@ -193,7 +201,7 @@ def _unique(a: Attrs, t: TupleType, x: Array) -> Any:
         place = np.argsort(rank, kind="stable")
         values, first, counts, inverse = values[rank], first[rank], counts[rank], place[inverse]
 
-    def filled(given: Any) -> Any:
+    def filled(given: Array) -> Array:
         made = np.zeros(x.shape, given.dtype)
         made[: len(given)] = given
         return made

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compassc import te
+from compassc.ir.expr_op import ExprOp
+from compassc.ir.exprs import Expr as Element
 from compassc.operators.declare import sample
 from compassc.relay.attributes import Attrs
 from compassc.relay.builders import builder, call
@@ -19,6 +20,7 @@ from compassc.relay.ops.indexing import whole
 from compassc.relay.ops.relations import differ, fail, of, one_dtype, require, shaped, stretched, tensors
 from compassc.relay.ops.shapes import extents, several
 from compassc.relay.types import Dim, TensorType, TupleType, Type
+from compassc.te.tensor import Tensor
 
 
 def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
@@ -58,7 +60,7 @@ def _einsum_rule(a: Attrs, given: TupleType) -> Type:
     return shaped(fields[0], [known[letter] for letter in result])
 
 
-def _einsum_value(a: Attrs, t: TensorType, x: Sequence[Any]) -> Any:
+def _einsum_value(a: Attrs, t: TensorType, x: Sequence[Tensor]) -> Tensor:
     operands, result = _letters(a.equation, [v.ndim for v in x])
     known: dict[str, int] = {}
     for letters, v in zip(operands, x):
@@ -66,15 +68,20 @@ def _einsum_value(a: Attrs, t: TensorType, x: Sequence[Any]) -> Any:
             known[letter] = max(known.get(letter, 1), extent)
     over = {c: te.reduce_axis((0, known[c]), name=f"k_{c.lower()}{n}") for n, c in enumerate(known) if c not in result}
 
-    def element(*i: Any) -> Any:
-        at: dict[str, Any] = {**dict(zip(result, i)), **over}
-        total: Any = None
+    def element(*i: Element) -> Element:
+        at: dict[str, ExprOp] = {**dict(zip(result, i)), **over}
+        total: Element | None = None
         for letters, v in zip(operands, x):
             own = v[tuple(0 if extent == 1 else at[c] for c, extent in zip(letters, extents(v)))]
             total = own if total is None else total * own
-        return te.sum(total, axis=list(over.values())) if over else total
+        made = te.sum(total, axis=list(over.values())) if over else total
+        assert isinstance(made, Element)
+        return made
 
-    return te.compute(list(t.concrete_shape), element, name="T_einsum", tag="comm_reduce" if over else "injective")
+    made: Tensor = te.compute(
+        list(t.concrete_shape), element, name="T_einsum", tag="comm_reduce" if over else "injective"
+    )
+    return made
 
 
 declare(
@@ -93,7 +100,7 @@ def _transformed(a: object, re: TensorType, im: TensorType) -> Type:
     return TupleType([re, im])
 
 
-def _transform(a: Attrs, t: TupleType, re: Array, im: Array) -> Any:
+def _transform(a: Attrs, t: TupleType, re: Array, im: Array) -> Sequence[Array]:
     value = re.astype("float64") + 1j * im.astype("float64")
     found = np.fft.ifft(value) if a.inverse else np.fft.fft(value)
     return found.real, found.imag
@@ -120,7 +127,7 @@ def _stft(a: Attrs, t: TensorType, x: Array, window: Array) -> Array:
     return np.stack([found.real, found.imag], -1).swapaxes(-3, -2)
 
 
-_STFT: dict[str, Any] = {"n_fft": -1, "hop_length": -1, "win_length": -1, "normalized": False, "onesided": True}
+_STFT: dict[str, object] = {"n_fft": -1, "hop_length": -1, "win_length": -1, "normalized": False, "onesided": True}
 declare(
     "stft", "data, window, " + ", ".join(_STFT), _framed, OPAQUE, sample((2, 20), (8,), n_fft=8, hop_length=3, win_length=8),
     record=record("StftAttrs", **_STFT), build=False, reference=_stft,
@@ -129,7 +136,7 @@ declare(
 
 @builder("stft")
 def stft(
-    data: Expr, n_fft: int, hop_length: Any = None, win_length: Any = None, window: Any = None, normalized: bool = False,
+    data: Expr, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Expr | None = None, normalized: bool = False,
     onesided: bool = True,
 ) -> Expr:  # fmt: skip
     """The frequencies in windows of a signal."""
@@ -194,7 +201,7 @@ def _renumbered(a: object, places: TensorType, old: TensorType, new: TensorType)
     return TupleType([shaped(places, [places.shape[0], new.shape[0]]), shaped(new, new.shape)])
 
 
-def _renumber(a: Any, t: TupleType, places: Array, old: Array, new: Array) -> Any:
+def _renumber(a: Attrs, t: TupleType, places: Array, old: Array, new: Array) -> Sequence[Array]:
     shape = new.copy()
     if (shape == -1).any():
         shape[shape == -1] = np.prod(old) // -np.prod(shape)

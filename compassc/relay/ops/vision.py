@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from compassc.relay.builders import builder, call
 from compassc.relay.expr import Expr, TupleWrapper, const
 from compassc.relay.ops.convolution import bilinear
 from compassc.relay.ops.convolution import several as each
-from compassc.relay.ops.declare import ANCHOR, INJECTIVE, OPAQUE, declare, record
+from compassc.relay.ops.declare import ANCHOR, INJECTIVE, OPAQUE, Evaluate, declare, record
 from compassc.relay.ops.image import plain_picture
 from compassc.relay.ops.relations import differ, of, product, require, shaped
 from compassc.relay.types import TensorType, TupleType, Type
@@ -58,7 +58,7 @@ def _located(a: object, scores: TensorType, offsets: TensorType, anchors: Tensor
     return TupleType([shaped(scores, [scores.shape[0], scores.shape[2], 6]), TensorType((scores.shape[0],), "int32")])
 
 
-def _locate(a: Attrs, t: TupleType, scores: Array, offsets: Array, anchors: Array) -> Any:
+def _locate(a: Attrs, t: TupleType, scores: Array, offsets: Array, anchors: Array) -> Sequence[Array]:
     batch, _, count = scores.shape
     made, valid = np.full((batch, count, 6), -1.0), np.zeros(batch, "int32")
     first = 0 if a.keep_background else 1
@@ -96,7 +96,7 @@ def _counts(a: object, x: TensorType, threshold: TensorType) -> Type:
     return TupleType([TensorType((batch,), "int32"), x, TensorType(x.shape[:2], "int32")])
 
 
-def _valid(a: Attrs, t: TupleType, x: Array, threshold: Array) -> Any:
+def _valid(a: Attrs, t: TupleType, x: Array, threshold: Array) -> Sequence[Array]:
     counts, made, places = np.zeros(len(x), "int32"), np.full_like(x, -1), np.full(x.shape[:2], -1, "int32")
     for b, rows in enumerate(x):
         kept = [
@@ -145,7 +145,9 @@ def _suppressed(a: Attrs, x: TensorType, count: TensorType, places: TensorType, 
     return x
 
 
-def _suppress(a: Attrs, t: Type, x: Array, count: Array, places: Array, limit: Array, threshold: Array) -> Any:
+def _suppress(
+    a: Attrs, t: Type, x: Array, count: Array, places: Array, limit: Array, threshold: Array
+) -> Array | Sequence[Array]:
     made, indices, kept_counts = np.full_like(x, -1), np.full(x.shape[:2], -1, "int32"), np.zeros((len(x), 1), "int32")
     most, enough = int(limit), float(threshold)
     for b, rows in enumerate(x):
@@ -202,7 +204,7 @@ _BOXES = np.array(
 )
 _PLACES = np.array([[0, 1, 2, 3, -1]], "int32")
 _NUMBERS = np.array([4], "int32"), _PLACES, np.array(-1, "int32"), np.array(0.5, "float32")
-_FIELDS: dict[str, Any] = {"force_suppress": False, "top_k": -1, "coord_start": 2, "score_index": 1, "id_index": 0, "return_indices": True, "invalid_to_bottom": False}  # fmt: skip
+_FIELDS: dict[str, object] = {"force_suppress": False, "top_k": -1, "coord_start": 2, "score_index": 1, "id_index": 0, "return_indices": True, "invalid_to_bottom": False}  # fmt: skip
 declare(
     "vision.non_max_suppression", "data, valid_count, indices, max_output_size, iou_threshold, " + ", ".join(_FIELDS), _suppressed, OPAQUE,
     sample(_BOXES, *_NUMBERS), sample(_BOXES, *_NUMBERS, return_indices=False, invalid_to_bottom=True), build=False, level=5, reference=_suppress,
@@ -215,11 +217,11 @@ def non_max_suppression(
     data: Expr, valid_count: Expr, indices: Expr, max_output_size: object = -1, iou_threshold: object = 0.5, force_suppress: bool = False,
     top_k: int = -1, coord_start: int = 2, score_index: int = 1, id_index: int = 0, return_indices: bool = True,
     invalid_to_bottom: bool = False,
-) -> Any:  # fmt: skip
+) -> Expr | TupleWrapper:  # fmt: skip
     """Boxes without those that lie on a better one of their class."""
     most = max_output_size if isinstance(max_output_size, Expr) else const(max_output_size, "int32")
     enough = iou_threshold if isinstance(iou_threshold, Expr) else const(iou_threshold, "float32")
-    options: dict[str, Any] = {
+    options: dict[str, object] = {
         "force_suppress": force_suppress, "top_k": top_k, "coord_start": coord_start, "score_index": score_index, "id_index": id_index,
         "return_indices": return_indices, "invalid_to_bottom": invalid_to_bottom,
     }  # fmt: skip
@@ -263,7 +265,7 @@ def _all_classes(a: Attrs, boxes: TensorType, scores: TensorType, *numbers: Tens
 
 def _every_class(
     a: Attrs, t: TupleType, boxes: Array, scores: Array, most: Array, threshold: Array, least: Array
-) -> Any:
+) -> Sequence[Array]:
     batch, classes, count = scores.shape
     found = [
         (b, c, n)
@@ -339,7 +341,7 @@ def _align(a: Attrs, x: Array, rois: Array) -> Array:
     return made
 
 
-def _sample_at(picture: Any, y: float, z: float) -> Any:
+def _sample_at(picture: Array, y: float, z: float) -> Array:
     h, w = picture.shape[1:]
     if y < -1 or y > h or z < -1 or z > w:
         return np.zeros(picture.shape[0])
@@ -362,7 +364,7 @@ def _pool(a: Attrs, x: Array, rois: Array) -> Array:
     return made
 
 
-def _of_regions(function: Any) -> Any:
+def _of_regions(function: Callable[[Attrs, Array, Array], Array]) -> Evaluate:
     return lambda a, t, x, rois: _in_regions(a, function(a, x if a.layout == "NCHW" else x.transpose(0, 3, 1, 2), rois))
 
 
@@ -409,7 +411,7 @@ declare("vision.yolo_reorg", "data, stride", _reorganised, INJECTIVE, sample((1,
 # -------------------------------------------------------------------------------------------------- without a reference yet
 
 
-def _proposed(a: Any, scores: TensorType, boxes: TensorType, info: TensorType) -> Type:
+def _proposed(a: Attrs, scores: TensorType, boxes: TensorType, info: TensorType) -> Type:
     require(len(scores.shape) == 4 and len(boxes.shape) == 4, lambda: f"cls_prob and bbox_pred must be NCHW, not {scores} and {boxes}")  # fmt: skip
     return shaped(scores, [of(lambda n: n * a.rpn_post_nms_top_n, scores.shape[0]), 5])
 
@@ -429,7 +431,7 @@ def _detected(a: Attrs, boxes: TensorType, scores: TensorType) -> Type:
     return TupleType([TensorType(shape, dtype) for shape, dtype in shapes])
 
 
-def _detect(a: Attrs, t: TupleType, boxes: Array, scores: Array) -> Any:
+def _detect(a: Attrs, t: TupleType, boxes: Array, scores: Array) -> Sequence[Array]:
     """Scores are batches by classes by boxes. The best of each class, of these the best of all."""
     batch, most = boxes.shape[0], a.max_detections
     places, classes, values = np.zeros((batch, most, 4)), np.zeros((batch, most)), np.zeros((batch, most))

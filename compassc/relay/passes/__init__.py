@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compassc.pass_manager import Folder, load_pass
 from compassc.pass_manager.context import Pass
@@ -42,7 +42,7 @@ class RelayPass(Pass):
     built_in = True
 
 
-def make(name: str, *args: Any, **options: Any) -> RelayPass:
+def make(name: str, *args: object, **options: object) -> RelayPass:
     """A pass by its name, to be called with modules. UsageError for names that are not known, TypeError for options that the
     pass does not have."""
     module = load_pass(name, FOLDER)

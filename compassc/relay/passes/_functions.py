@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from compass_core.arrays import Array
 from compass_runtime.ndarray import NDArray
 from compassc.relay.expr import Constant, Expr, Function, GlobalVar, Tuple
 from compassc.relay.module import BaseFunc, IRModule
+from compassc.relay.operators import Arrays
 from compassc.relay.types import Dim, TensorType, TupleType, Type
 from compassc.relay.visit import is_primitive, rewrite
 
@@ -73,9 +72,9 @@ def scalar(value: float, dtype: str) -> Constant:
     return constant(np.asarray(value, dtype))
 
 
-def values(args: Sequence[Expr]) -> list[Any] | None:
+def values(args: Sequence[Expr]) -> list[Arrays] | None:
     """The arrays of constants, and tuples of them; None where one of `args` is neither."""
-    found: list[Any] = []
+    found: list[Arrays] = []
     for a in args:
         if isinstance(a, Constant):
             found.append(a.array)
@@ -94,7 +93,7 @@ def type_of_constant(e: Expr) -> Type:
     return e.tensor_type
 
 
-def expression(value: Array) -> Expr:
+def expression(value: Arrays) -> Expr:
     """The constant of an array, the tuple of a tuple of arrays."""
     if isinstance(value, (tuple, list)):
         fields = [expression(v) for v in value]

@@ -41,7 +41,7 @@ def _batch(calls: Sequence[Call], data: Expr, weights: Sequence[Expr]) -> Sequen
     left, right = build("stack", [data] * len(calls), axis=0), build("stack", list(weights), axis=0)
     made = build("nn.batch_matmul", left, right, attrs["out_dtype"], transpose_a=False, transpose_b=True)
     parts = build("split", made, len(calls), axis=0)
-    return [build("squeeze", TupleGetItem(parts.tuple_value, i), [0]) for i in range(len(calls))]
+    return [build("squeeze", TupleGetItem(parts, i), [0]) for i in range(len(calls))]
 
 
 def _one(calls: Sequence[Call], data: Expr, weights: Sequence[Expr]) -> Sequence[Expr]:

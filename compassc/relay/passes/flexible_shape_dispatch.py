@@ -19,7 +19,7 @@ from compassc.relay.expr import Expr, Function, GlobalVar, If, Let, Tuple, Tuple
 from compassc.relay.module import MAIN, BaseFunc, IRModule
 from compassc.relay.passes import infer_type
 from compassc.relay.passes._functions import changed
-from compassc.relay.types import Any, Dim, TensorType, TupleType, Type
+from compassc.relay.types import Dim, Open, TensorType, TupleType, Type
 from compassc.relay.visit import post_order, rewrite
 
 NAME = "FlexibleShapeDispatch"
@@ -70,7 +70,7 @@ class _Dispatch:
 
     def _params(self, extent: Dim | None) -> list[Var]:
         named = enumerate(self.main.params)
-        return [Var(p.name_hint, self._type(i, Any() if extent is None else extent)) for i, p in named]
+        return [Var(p.name_hint, self._type(i, Open() if extent is None else extent)) for i, p in named]
 
     def copy(self, extent: int | None) -> GlobalVar:
         """The name of a copy for an extent; None: an open one."""
@@ -132,7 +132,7 @@ def _opened(t: Type, axis: int) -> Type:
     if isinstance(t, TupleType):
         return TupleType([_opened(f, axis) for f in t.fields])
     if isinstance(t, TensorType) and axis < len(t.shape):
-        return TensorType([Any() if n == axis else d for n, d in enumerate(t.shape)], t.dtype)
+        return TensorType([Open() if n == axis else d for n, d in enumerate(t.shape)], t.dtype)
     return t
 
 

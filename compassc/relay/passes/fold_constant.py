@@ -9,7 +9,6 @@ constant. Shapes that are known are constants.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -106,7 +105,7 @@ def result_type(op: Op, made: Call) -> Type | None:
 
 def _extents(before: Call, after: Call) -> Constant | None:
     """The value of a call that asks a shape that is known."""
-    of: Any = after.args[0].checked_type_ or before.args[0].checked_type_
+    of: Type | None = after.args[0].checked_type_ or before.args[0].checked_type_
     if isinstance(after.args[0], Constant):
         of = after.args[0].tensor_type
     if not isinstance(of, TensorType) or is_dynamic(of):

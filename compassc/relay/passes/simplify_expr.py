@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
+from compass_runtime.ndarray import NDArray
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionError
+from compassc.relay.attributes import Attrs
 from compassc.relay.builders import build, call
 from compassc.relay.expr import Call, Constant, Expr
 from compassc.relay.layouts import Axis, converted, layout
@@ -69,7 +70,7 @@ def _same(a: TensorType | None, b: TensorType) -> bool:
     return a is not None and a.dtype == b.dtype and a.shape == b.shape and not is_dynamic(a)
 
 
-def _attrs(e: Call) -> Mapping[str, Any]:
+def _attrs(e: Call) -> Attrs:
     assert e.attrs is not None
     return e.attrs
 
@@ -156,7 +157,7 @@ def _constants(name: str) -> Rule:
         value, first = _with_constant(inner)
         if first is None or isinstance(value, Constant):
             return None
-        return call(name, value, Constant(compute(first.array, outer.array)))
+        return call(name, value, Constant(NDArray(np.asarray(compute(first.array, outer.array)))))
 
     return rule
 
@@ -169,7 +170,9 @@ def _distributed(before: Call, after: Call, t: TensorType) -> Expr | None:
     value, first = _with_constant(inner)
     if first is None or isinstance(value, Constant):
         return None
-    return call("add", call("multiply", value, outer), Constant(np.multiply(first.array, outer.array)))
+    return call(
+        "add", call("multiply", value, outer), Constant(NDArray(np.asarray(np.multiply(first.array, outer.array))))
+    )
 
 
 def _with_constant(e: Call) -> tuple[Expr, Constant | None]:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
-from compassc.relay.builders import Builders
+from compassc.relay.builders import Builder, Builders
 
 _BUILDERS, _MODULES = Builders("qnn"), ("op", "transform")
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> ModuleType | Builder:
     if name in _MODULES:
         return import_module(f"{__name__}.{name}")
     if name.startswith("__"):
         raise AttributeError(name)
-    found: Callable[..., Any] = getattr(_BUILDERS, name)
-    return found
+    return _BUILDERS.find(name)
 
 
 def __dir__() -> list[str]:

@@ -8,10 +8,10 @@ mean; it gives the call in its place and what that means.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.ir.dtypes import dtype as data_type
 from compassc.relay.attributes import Attrs
 from compassc.relay.builders import call
@@ -107,7 +107,7 @@ def _mean(e: Call, types: TypeMap) -> Found:
     return made, TensorAffineType(t.scale, t.zero_point, "int32")
 
 
-def _numbers(values: object, t: TensorAffineType, rank: int) -> Any:
+def _numbers(values: object, t: TensorAffineType, rank: int) -> Array:
     """Reals as numbers of a type, as int32 so that none is cut off; of vectors of scales they lie on their axis."""
     shape = on_axis(t.scales() + np.zeros_like(t.zeros(), "float32"), t.axis, max(rank, 1)).shape
     return quantized(np.full(shape, values, "float32"), t.scales(), t.zeros(), t.axis, "int32")

@@ -150,13 +150,13 @@ def _by_table(name: str) -> Callable[[Attrs, Args, Types], Expr | None]:
 
     def lower(a: Attrs, args: Args, types: Types) -> Expr | None:
         parameters = [value(e) for e in args[1:]]
-        if any(p is None for p in parameters):
+        known = [p for p in parameters if p is not None]
+        if len(known) < len(parameters):
             return None
-        dtype, reference = tensor(types[0]).dtype, OPERATORS[name].reference
-        assert reference is not None
+        dtype = tensor(types[0]).dtype
         low, high = data_type(dtype).range()
         numbers = np.arange(low, high + 1).astype(dtype)
-        table = reference(a, [numbers, *parameters], TensorType(numbers.shape, dtype))
+        table = OPERATORS[name].array_of(a, [numbers, *known], TensorType(numbers.shape, dtype))
         place: Expr = call("cast", args[0], dtype="int32")
         place = call("subtract", place, scalar(low, "int32")) if low else place
         return call("take", constant(table), place)

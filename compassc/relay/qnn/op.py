@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from compassc.relay.builders import Builders
+from compassc.relay.builders import Builder, Builders
 from compassc.relay.op import REGISTERED, registrar
 from compassc.relay.ops.fixed_point import requantize_config
 
 __all__ = ["register_qnn_canonicalize", "register_qnn_legalize", "requantize_config"]
 
-register_qnn_legalize: Callable[..., Any] = registrar(REGISTERED["qnn_legalize"])
-register_qnn_canonicalize: Callable[..., Any] = registrar(REGISTERED["qnn_canonicalize"])
+register_qnn_legalize = registrar(REGISTERED["qnn_legalize"])
+register_qnn_canonicalize = registrar(REGISTERED["qnn_canonicalize"])
 _BUILDERS = Builders("qnn")
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
+def __getattr__(name: str) -> Builder:
     if name.startswith("__"):
         raise AttributeError(name)
-    found: Callable[..., Any] = getattr(_BUILDERS, name)
-    return found
+    return _BUILDERS.find(name)
 
 
 def __dir__() -> list[str]:

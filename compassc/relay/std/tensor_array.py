@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from compassc.relay.types import Any, Dim
+from compassc.relay.types import Dim, Open
 
 MOST_RANKS = 7
 """Tensors have 0 to 6 dimensions."""
@@ -82,7 +82,7 @@ def @tensor_get_data_{e}(%x: {t}[]) -> {kind} {{ match? (%x) {{ tensor_construct
 
 def fixed_definitions(d: str, shape: Sequence[Dim]) -> str:
     """The text of the functions of arrays of tensors of one shape. The types of `related` shapes are defined before."""
-    e, t, stack = _ending(d, shape), _fixed(d, shape), (Any(), *shape)
+    e, t, stack = _ending(d, shape), _fixed(d, shape), (Open(), *shape)
     w, of_stack = _fixed(d, stack), _ending(d, stack)
     made = f"""#[version = "0.0.5"]
 {_lists(t, e)}
@@ -101,7 +101,7 @@ def @tensor_array_stack_{e}(%xs: List[{t}[]]) -> {w}[] {{ @tensor_array_concat_{
     )
     if long(shape):
         return made
-    j, of_joined = _fixed(d, (Any(), *part)), _ending(d, (Any(), *part))
+    j, of_joined = _fixed(d, (Open(), *part)), _ending(d, (Open(), *part))
     return f"""{made}
 def @tensor_of_any_length_{e}(%x: {t}[]) -> {j}[] {{ tensor_constructor_{of_joined}(@tensor_get_data_{e}(%x)) }}
 def @tensor_concatenate_{e}(%a: {t}[], %b: {t}[]) -> {j}[] {{
@@ -113,12 +113,12 @@ def @tensor_array_concat_{e}(%xs: List[{t}[]]) -> {j}[] {{ @tensor_array_concat_
 def related(shape: Sequence[Dim]) -> list[tuple[Dim, ...]]:
     """A shape, that of a stack of such tensors and, where there is a first dimension, those of several joined and of a part."""
     given = tuple(shape)
-    return [given, (Any(), *given)] + ([(Any(), *given[1:]), given[1:]] if given else [])
+    return [given, (Open(), *given)] + ([(Open(), *given[1:]), given[1:]] if given else [])
 
 
 def long(shape: Sequence[Dim]) -> bool:
     """Whether tensors of a shape have any length along their first dimension, so that several joined have this shape too."""
-    return bool(shape) and isinstance(shape[0], Any)
+    return bool(shape) and isinstance(shape[0], Open)
 
 
 def _ending(d: str, shape: Sequence[Dim]) -> str:
@@ -135,7 +135,7 @@ def _fixed_tensor(d: str, shape: Sequence[Dim]) -> str:
 
 def suffix(shape: Sequence[Dim]) -> str:
     """What names of tensors of a shape end with: extents, `any` for an open one, `scalar` where there are none."""
-    return "_".join("any" if isinstance(n, Any) else str(n) for n in shape) or "scalar"
+    return "_".join("any" if isinstance(n, Open) else str(n) for n in shape) or "scalar"
 
 
 def _lists(t: str, d: str) -> str:

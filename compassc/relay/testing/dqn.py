@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from compassc.relay.analysis import free_vars
 from compassc.relay.builders import build
-from compassc.relay.expr import Function
+from compassc.relay.expr import Expr, Function
 from compassc.relay.testing import layers
 from compassc.relay.testing.init import Workload, create_workload
 
@@ -17,7 +16,7 @@ def get_net(
     layout: str = "NCHW",
 ) -> Function:  # fmt: skip
     """A number for each action, of pictures in a layout."""
-    made: Any = layers.image(batch_size, image_shape, dtype)
+    made: Expr = layers.image(batch_size, image_shape, dtype)
     kernel = layers.conv_kernel_layout(layout)
     for n, (channels, size, stride) in enumerate(((32, 8, 4), (64, 4, 2), (64, 3, 1)), 1):
         name = f"conv{n}"

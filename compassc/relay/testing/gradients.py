@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -79,6 +78,6 @@ def check_grad(
         np.testing.assert_allclose(grad.numpy(), approximate, atol=atol, rtol=rtol)
 
 
-def _drawn(t: object, scale: float, mean: float) -> Any:
+def _drawn(t: object, scale: float, mean: float) -> Array:
     assert isinstance(t, TensorType), f"there are no numbers of type {t}"
     return np.asarray(mean + scale * np.random.randn(*t.concrete_shape)).astype(t.dtype)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compassc.relay.analysis import free_vars
-from compassc.relay.builders import build
+from compassc.relay.builders import build, results
 from compassc.relay.expr import Expr, Function, TupleGetItem, var
 
 
 def made(name: str, *args: object, **options: object) -> Expr:
     """What the builder of an operator with one result makes (`nn.relu`)."""
-    found = build(name, *args, **options)
+    found = results(name, *args, **options)
     assert isinstance(found, Expr), f"{name} has one result"
     return found
 
@@ -57,13 +57,12 @@ def dense_add_bias(
 def batch_norm_infer(
     data: Expr, gamma: Expr | None = None, beta: Expr | None = None, moving_mean: Expr | None = None,
     moving_var: Expr | None = None, *, name: str = "", **options: object,
-) -> TupleGetItem:  # fmt: skip
+) -> Expr:  # fmt: skip
     """The result of a batch normalisation, without its statistics; by default with NAME_gamma, NAME_beta, NAME_moving_mean and
     NAME_moving_var."""
     given = zip((gamma, beta, moving_mean, moving_var), ("gamma", "beta", "moving_mean", "moving_var"))
     found = build("nn.batch_norm", data, *(_weight(v, name, what) for v, what in given), **options)
-    made: TupleGetItem = found[0]
-    return made
+    return TupleGetItem(found, 0)
 
 
 def bias_add(data: Expr, *, name: str, axis: int = 1) -> Expr:

@@ -27,7 +27,7 @@ def lstm_cell(num_hidden: int, batch_size: int = 1, dtype: str = "float32", name
     gates = scope.let(f"{name}gates", layers.made("add", i2h, h2h))
     parts = build("split", gates, GATES, axis=1)
     write, keep, candidate, show = (
-        scope.let(f"{name}{gate}", layers.made("tanh" if gate == "candidate" else "sigmoid", parts[i]))
+        scope.let(f"{name}{gate}", layers.made("tanh" if gate == "candidate" else "sigmoid", TupleGetItem(parts, i)))
         for i, gate in enumerate(("in", "forget", "candidate", "out"))
     )
     memory = layers.made(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from compassc.relay.builders import build
 from compassc.relay.expr import Expr, Function, var
@@ -14,13 +13,18 @@ BLOCKS = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)]
 """Channels behind each separable convolution, and its stride."""
 
 
-def _conv(data: Expr, conv: str, norm: str, layout: str, dtype: str, depthwise: bool = False, **options: object) -> Any:
+def _conv(
+    data: Expr, conv: str, norm: str, layout: str, dtype: str, channels: int, options: dict[str, object],
+    depthwise: bool = False,
+) -> Expr:  # fmt: skip
     """A convolution, its normalisation and relu."""
     kernel, weight = layers.conv_kernel_layout(layout, depthwise), None
     if depthwise:  # of groups inference waits for the weight's shape
-        sizes = {"O": options["channels"], "I": 1, "H": 3, "W": 3}
+        sizes = {"O": channels, "I": 1, "H": 3, "W": 3}
         weight = var(f"{conv}_weight", shape=[sizes[c] for c in kernel], dtype=dtype)
-    made = layers.conv2d(data, weight, data_layout=layout, kernel_layout=kernel, name=conv, **options)
+    made = build(
+        "nn.conv2d", data, weight or var(f"{conv}_weight"), data_layout=layout, kernel_layout=kernel, channels=channels, **options
+    )  # fmt: skip
     return build("nn.relu", layers.batch_norm_infer(made, axis=layout.index("C"), name=norm))
 
 
@@ -28,15 +32,15 @@ def mobile_net(
     num_classes: int = 1000, data_shape: Sequence[int] = (1, 3, 224, 224), dtype: str = "float32", layout: str = "NCHW"
 ) -> Function:
     """Classes of pictures in a layout; a convolution with stride 2, then separable ones."""
-    window: dict[str, Any] = {"kernel_size": (3, 3), "padding": (1, 1)}
+    window: dict[str, object] = {"kernel_size": (3, 3), "padding": (1, 1)}
     data = layers.image(data_shape[0], data_shape[1:], dtype)
-    made = _conv(data, "conv_block_1_conv", "conv_block_1_bn", layout, dtype, channels=32, strides=(2, 2), **window)
+    made = _conv(data, "conv_block_1_conv", "conv_block_1_bn", layout, dtype, 32, {"strides": (2, 2), **window})
     channels = 32
     for n, (following, stride) in enumerate(BLOCKS, 1):
         name = f"separable_conv_block_{n}"
-        own = {"channels": channels, "groups": channels, "strides": (stride, stride), **window}
-        made = _conv(made, f"{name}_depthwise_conv1", f"{name}_bn1", layout, dtype, True, **own)
-        made = _conv(made, f"{name}_conv2", f"{name}_bn2", layout, dtype, channels=following, kernel_size=(1, 1))
+        own: dict[str, object] = {"groups": channels, "strides": (stride, stride), **window}
+        made = _conv(made, f"{name}_depthwise_conv1", f"{name}_bn1", layout, dtype, channels, own, True)
+        made = _conv(made, f"{name}_conv2", f"{name}_bn2", layout, dtype, following, {"kernel_size": (1, 1)})
         channels = following
     made = build("nn.batch_flatten", build("nn.global_avg_pool2d", made, layout=layout))
     return layers.classified(layers.dense_add_bias(made, units=num_classes, name="fc"))

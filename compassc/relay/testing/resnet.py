@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from compassc.ir.errors import ExpressionError
 from compassc.relay.builders import build
@@ -55,19 +54,19 @@ def form(num_layers: int, height: int) -> Form:
 class _Network:
     layout: str
 
-    def conv(self, data: Expr, channels: int, size: int, stride: int, name: str) -> Any:
+    def conv(self, data: Expr, channels: int, size: int, stride: int, name: str) -> Expr:
         return layers.conv2d(
             data, channels=channels, kernel_size=(size, size), strides=(stride, stride), padding=(size // 2, size // 2),
             data_layout=self.layout, kernel_layout=layers.conv_kernel_layout(self.layout), name=name,
         )  # fmt: skip
 
-    def norm(self, data: Expr, name: str, **options: Any) -> Any:
-        return layers.batch_norm_infer(data, epsilon=EPSILON, axis=self.layout.index("C"), name=name, **options)
+    def norm(self, data: Expr, name: str, scale: bool = True) -> Expr:
+        return layers.batch_norm_infer(data, epsilon=EPSILON, axis=self.layout.index("C"), name=name, scale=scale)
 
-    def active(self, data: Expr, name: str) -> Any:
+    def active(self, data: Expr, name: str) -> Expr:
         return build("nn.relu", self.norm(data, name))
 
-    def unit(self, data: Expr, channels: int, stride: int, same: bool, bottleneck: bool, name: str) -> Any:
+    def unit(self, data: Expr, channels: int, stride: int, same: bool, bottleneck: bool, name: str) -> Expr:
         """Convolutions whose result is added to what they are of, or to a convolution of it where shapes differ."""
         sizes = [(channels // 4, 1), (channels // 4, 3), (channels, 1)] if bottleneck else [(channels, 3)] * 2
         first = made = self.active(data, f"{name}_bn1")
@@ -76,7 +75,7 @@ class _Network:
             made = self.conv(made, count, size, stride if n == 1 else 1, f"{name}_conv{n}")
         return build("add", made, data if same else self.conv(first, channels, 1, stride, f"{name}_sc"))
 
-    def stem(self, data: Expr, channels: int, height: int) -> Any:
+    def stem(self, data: Expr, channels: int, height: int) -> Expr:
         made = self.norm(data, "bn_data", scale=False)
         if height <= SMALL_STEM:
             return self.conv(made, channels, 3, 1, "conv0")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from compassc.relay.builders import build
 from compassc.relay.expr import Expr, Function
@@ -18,7 +17,7 @@ VERSIONS: dict[str, tuple[tuple[int, int], tuple[int, ...]]] = {
 """Channels and window of the first convolution, then squeezed channels, which are expanded to eight times as many."""
 
 
-def _conv(data: Expr, channels: int, size: int, name: str, padding: int = 0, stride: int = 1) -> Any:
+def _conv(data: Expr, channels: int, size: int, name: str, padding: int = 0, stride: int = 1) -> Expr:
     made = layers.conv2d(
         data,
         channels=channels,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from compass_core.errors import CompassError, Span
 from compass_core.reading.limits import IR_DEPTH
@@ -102,9 +102,9 @@ class Cursor:
         except CompassError as error:
             raise self.error(error.message, first, self.tokens[max(self.at - 1, 0)], error.help) from None
 
-    def whole(self, token: Token) -> Any:
+    def whole(self, token: Token) -> int:
         """The whole number that a token is. DiagnosticError where it is none."""
         value = token.value
         if token.kind is not Kind.NUMBER or value.dtype == "bool" or not isinstance(value.value, int):
             raise self.error("expected a whole number", token)
-        return value.value
+        return int(value.value)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import Span
 from compass_core.reading.limits import TEXT_BYTES
 from compassc.relay.errors import DiagnosticError
@@ -53,7 +54,7 @@ class Number:
     value: int | float | bool
     dtype: str
 
-    def array(self) -> np.ndarray[Any, Any]:
+    def array(self) -> Array:
         """The number as a tensor."""
         return np.array(self.value, self.dtype)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+
+from compass_core.arrays import Array
 
 LITERAL_DTYPES = {
     "bool": "",
@@ -21,7 +22,7 @@ NOT_IN_QUOTES = frozenset('"\n\r\x01\x02')
 """What a quoted text, which knows no escapes, cannot hold: ends of it and of lines, marks of the printer."""
 
 
-def scalar(array: np.ndarray[Any, Any]) -> str | None:
+def scalar(array: Array) -> str | None:
     """The literal of a tensor without axes, None where it has none."""
     suffix = LITERAL_DTYPES.get(array.dtype.name)
     if suffix is None or array.ndim:

@@ -8,10 +8,11 @@ import binascii
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.reading import jsontext
 from compass_runtime.devices import Device
@@ -39,11 +40,15 @@ DEVICE = "VirtualDevice"
 _CODE = "relay-metadata"
 
 
+Json = Union[None, bool, int, float, str, "list[Json]", "dict[str, Json]"]
+"""What JSON can say."""
+
+
 class Metadata:
     """The objects that the text of a program refers to, in the order of the references."""
 
     def __init__(self) -> None:
-        self.entries: dict[str, list[Any]] = {}
+        self.entries: dict[str, list[object]] = {}
         self._known: dict[int, str] = {}
 
     def reference(self, value: object) -> str:
@@ -73,7 +78,7 @@ def _key(value: object) -> str:
     return next((key for kind, key in kinds if isinstance(value, kind)), VALUE)
 
 
-def _encoded(value: object) -> Any:
+def _encoded(value: object) -> Json:
     """An object as JSON: what JSON has not is a mapping of one key, which says what it is."""
     if value is None or isinstance(value, (bool, str, int)) or (isinstance(value, float) and math.isfinite(value)):
         return value
@@ -98,7 +103,7 @@ def _encoded(value: object) -> Any:
     if isinstance(value, PrimFunc):
         return value.script()
     if isinstance(value, VirtualDevice):
-        device = [value.device_type_int, value.virtual_device_id]
+        device: list[Json] = [value.device_type_int, value.virtual_device_id]
         return {"device": device, "target": str(value.target or ""), "scope": value.memory_scope}
     raise ExpressionError(
         f"a {type(value).__name__} among the attributes has no text",
@@ -106,13 +111,13 @@ def _encoded(value: object) -> Any:
     )
 
 
-def _array(array: np.ndarray[Any, Any]) -> dict[str, Any]:
+def _array(array: Array) -> Json:
     little = array.astype(array.dtype.newbyteorder("<"), copy=False)
     data = base64.b64encode(little.tobytes()).decode()
     return {"dtype": array.dtype.name, "shape": list(array.shape), "data": data}
 
 
-def read(text: str, where: str) -> dict[str, list[Any]]:
+def read(text: str, where: str) -> dict[str, list[object]]:
     """The objects of a section by key. CompassError for anything that `Metadata` does not write."""
     found = jsontext.parse(text, where, _CODE, "the metadata of a program")
     if not isinstance(found, dict) or not all(isinstance(kept, list) for kept in found.values()):
@@ -124,7 +129,7 @@ def _damaged(where: str, why: str) -> CompassError:
     return CompassError(f"{where}: the metadata is damaged: {why}", code=_CODE, help="take it as astext() writes it")
 
 
-def _decoded(value: object, where: str) -> Any:
+def _decoded(value: object, where: str) -> object:
     if isinstance(value, list):
         return tuple([_decoded(v, where) for v in value])
     if not isinstance(value, dict):
@@ -139,7 +144,7 @@ def _decoded(value: object, where: str) -> Any:
         raise _damaged(where, f"a value of kind '{kind}' does not hold ({error})") from None
 
 
-def _tensor(given: Any) -> np.ndarray[Any, Any]:
+def _tensor(given: Mapping[str, Any]) -> Array:
     dtype = numpy_dtype(given["dtype"]).newbyteorder("<")
     data = base64.b64decode(given["data"], validate=True)
     shape = tuple([int(d) for d in given["shape"]])
@@ -148,7 +153,7 @@ def _tensor(given: Any) -> np.ndarray[Any, Any]:
     return np.frombuffer(data, dtype).reshape(shape).astype(dtype.newbyteorder("="))
 
 
-def _attrs(value: Any, where: str) -> Attrs:
+def _attrs(value: Mapping[str, Any], where: str) -> Attrs:
     key = value["attrs"]
     declared.load()
     if not isinstance(key, str) or key not in RECORDS:
@@ -156,13 +161,13 @@ def _attrs(value: Any, where: str) -> Attrs:
     return RECORDS[key](**{k: _decoded(v, where) for k, v in value["fields"].items()})
 
 
-def _device(value: Any, where: str) -> VirtualDevice:
+def _device(value: Mapping[str, Any], where: str) -> VirtualDevice:
     code, number = map(int, value["device"])
     target = Target(str(value["target"])) if value["target"] else None
     return VirtualDevice(Device(code, number) if number >= 0 else None, target, str(value["scope"]))
 
 
-_DECODERS: Mapping[str, Callable[[Any, str], object]] = {
+_DECODERS: Mapping[str, Callable[[Mapping[str, Any], str], object]] = {
     "float": lambda value, _: float(value["float"]),
     "attrs": _attrs,
     "map": lambda value, where: DictAttrs({k: _decoded(v, where) for k, v in value["map"].items()}),

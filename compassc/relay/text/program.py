@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 from compass_core.errors import CompassError
 from compassc.ir import PrimFunc
@@ -15,6 +14,7 @@ from compassc.relay.steps import run
 from compassc.relay.text import metadata
 from compassc.relay.text.lexer import CODE, Kind, Lexer, Source, Token
 from compassc.relay.text.reader import Reader
+from compassc.relay.text.type_reader import Metadata
 from compassc.relay.types import GlobalTypeVar, TypeData
 
 VERSION = "0.0.5"
@@ -62,7 +62,7 @@ class _Program(Reader):
         self.module = module
         self.functions: dict[GlobalVar, BaseFunc] = {}
         self.types: dict[GlobalTypeVar, TypeData] = {}
-        self.attrs: dict[str, Any] = {}
+        self.attrs: dict[str, object] = {}
 
     def version(self, needed: bool) -> None:
         """The line with the version."""
@@ -75,7 +75,7 @@ class _Program(Reader):
         if found != VERSION:
             raise self.error(f"version {found} of the text is not known", token, help=f"known: {VERSION}")
 
-    def definitions(self) -> tuple[dict[GlobalVar, BaseFunc], dict[GlobalTypeVar, TypeData], dict[str, Any]]:
+    def definitions(self) -> tuple[dict[GlobalVar, BaseFunc], dict[GlobalTypeVar, TypeData], dict[str, object]]:
         """Functions, data types, attributes of the module. Types are known in the whole text."""
         start = self.at
         self._each(self._type_definition)
@@ -83,7 +83,7 @@ class _Program(Reader):
         self._each(self._function_definition)
         return self.functions, self.types, self.attrs
 
-    def _each(self, read: Any) -> None:
+    def _each(self, read: Callable[[Token, str], bool]) -> None:
         while self.token.kind is not Kind.END:
             first = self.token
             word = first.value if first.kind is Kind.KEYWORD else ""
@@ -171,9 +171,9 @@ class _Program(Reader):
         return functions[0]
 
 
-def _metadata(source: Source, lexer: Lexer, table: Mapping[str, Sequence[object]] | None) -> dict[str, list[Any]]:
+def _metadata(source: Source, lexer: Lexer, table: Mapping[str, Sequence[object]] | None) -> Metadata:
     """The objects that the text refers to."""
-    found: dict[str, list[Any]] = {}
+    found: Metadata = {}
     if lexer.section is not None:
         text, at = lexer.section
         try:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -52,7 +51,7 @@ OPERATORS: Mapping[str, tuple[int, str]] = {
 """Signs between expressions: how strongly they bind, and their operators."""
 TYPE_KEY = "attrs_type_key"
 Definition = tuple[Token, Var, Expr]
-Given = tuple[list[Expr], dict[str, Any], Attrs | None]
+Given = tuple[list[Expr], dict[str, object], Attrs | None]
 """The arguments of a call: expressions, `key=value`, a record of the metadata."""
 
 
@@ -178,7 +177,7 @@ class Reader(TypeReader):
     def _arguments(self) -> Steps[Given]:
         """What stands in the parentheses of a call."""
         args: list[Expr] = []
-        values: dict[str, Any] = {}
+        values: dict[str, object] = {}
         record: Attrs | None = None
         while not self.accept(")"):
             if self._is_attribute():
@@ -193,7 +192,7 @@ class Reader(TypeReader):
                 self.expect(",")
         return args, values, record
 
-    def _peeked(self) -> Any:
+    def _peeked(self) -> object:
         """What the reference that is next stands for."""
         found = self.from_metadata()
         self.at -= 1
@@ -213,14 +212,14 @@ class Reader(TypeReader):
             k += 2
         return False
 
-    def _attribute(self) -> tuple[str, Any]:
+    def _attribute(self) -> tuple[str, object]:
         key = str(self.take().value)
         while self.accept("."):
             key += f".{self.take().value}"
         self.expect("=")
         return key, self._value()
 
-    def _value(self) -> Any:
+    def _value(self) -> object:
         """The value of an attribute."""
         with self.nested():
             token = self.token
@@ -234,9 +233,10 @@ class Reader(TypeReader):
                 return self.from_metadata()
             self.take()
             if token.kind is Kind.NUMBER:
-                return token.value.value
+                number: Number = token.value
+                return number.value
             if token.kind is Kind.STRING:
-                return token.value
+                return str(token.value)
             if token.kind is Kind.NAME and token.value in ("None", "nullptr"):
                 return None
             if token.kind is Kind.NAME:
@@ -244,9 +244,9 @@ class Reader(TypeReader):
             self.at -= 1
             raise self.unexpected("the value of an attribute")
 
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> dict[str, object]:
         """`key=value` pairs up to what is none, or one reference to all of them."""
-        values: dict[str, Any] = {}
+        values: dict[str, object] = {}
         while True:
             if self._is_attribute():
                 key, value = self._attribute()
@@ -386,7 +386,7 @@ class Reader(TypeReader):
         self.expect("(")
         self.scopes.append({})
         params: list[Var] = []
-        attrs: dict[str, Any] = {}
+        attrs: dict[str, object] = {}
         while not self.accept(")"):
             if self.token.kind is not Kind.LOCAL:
                 attrs = self.attributes()
@@ -421,7 +421,7 @@ _KINDS: Mapping[Kind, _Read] = {
     Kind.NAME: Reader._named,
     Kind.META: Reader._meta,
 }
-_WORDS: Mapping[Any, _Read] = {
+_WORDS: Mapping[object, _Read] = {
     "(": Reader._parenthesised,
     "{": Reader.block,
     "fn": Reader._function,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any as Anything
 from typing import TypeVar as TypeVariable
 
 from compassc.relay.attributes import NOTED_DEVICE
@@ -20,11 +19,11 @@ from compassc.relay.module import IRModule
 from compassc.relay.text.cursor import Cursor
 from compassc.relay.text.lexer import Kind, Lexer, Source, Token
 from compassc.relay.types import (
-    Any,
     Dim,
     FuncType,
     GlobalTypeVar,
     IncompleteType,
+    Open,
     RefType,
     SizeVar,
     TensorType,
@@ -37,7 +36,7 @@ from compassc.targets.virtual_device import VirtualDevice
 
 _SCALAR = re.compile(r"(bool|(bfloat|float|u?int)\d+)(x\d+)?")
 M = TypeVariable("M")
-Metadata = dict[str, list[Anything]]
+Metadata = dict[str, list[object]]
 
 
 class TypeReader(Cursor):
@@ -124,7 +123,7 @@ class TypeReader(Cursor):
 
     def _dim(self) -> Dim:
         if self.accept("?"):
-            return Any()
+            return Open()
         token = self.take()
         if token.kind is Kind.META:
             self.at -= 1
@@ -186,7 +185,7 @@ class TypeReader(Cursor):
 
     # ---------------------------------------------------------------------------------------------------------- metadata
 
-    def from_metadata(self) -> Anything:
+    def from_metadata(self) -> object:
         """What a reference stands for."""
         token = self.expect_kind(Kind.META)
         key, index = token.value

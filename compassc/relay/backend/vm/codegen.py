@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from compass_runtime.ndarray import NDArray
 from compassc.relay.backend.regions import is_region
@@ -38,6 +38,7 @@ from compassc.relay.module import IRModule
 from compassc.relay.steps import Steps, run
 from compassc.relay.visit import is_primitive
 
+T = TypeVar("T")
 UNKNOWN = -1
 """A place that is not known yet."""
 
@@ -64,7 +65,7 @@ class Program:
         """The number of a constructor."""
         return self._number(constructor, self.constructors)
 
-    def _number(self, thing: Any, table: list[Any]) -> int:
+    def _number(self, thing: T, table: list[T]) -> int:
         if id(thing) not in self._numbers:
             self._numbers[id(thing)] = len(table)
             table.append(thing)
@@ -254,7 +255,9 @@ class FunctionCode:
         callee = self._callees.get(id(e.op), e.op)
         if isinstance(callee, GlobalVar):
             index = self._index(e, callee.name_hint)
-            kind: type[Any] = vm.AllocClosure if self.program.makes_closures(callee.name_hint) else vm.Invoke
+            kind: Callable[[int, tuple[int, ...], int], vm.Instruction] = (
+                vm.AllocClosure if self.program.makes_closures(callee.name_hint) else vm.Invoke
+            )
         elif isinstance(callee, Constructor):
             index, kind = self.program.constructor(callee), vm.AllocADT
         elif is_primitive(callee):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from compass_core.errors import UsageError
 from compassc.pass_manager import pipeline_names
@@ -34,7 +33,7 @@ PREFIX = "vm_mod_"
 
 
 def compile(
-    mod: Any, target: Any = "llvm", target_host: Any = None, params: Mapping[str, Any] | None = None
+    mod: object, target: object = "llvm", target_host: object = None, params: Mapping[str, object] | None = None
 ) -> Executable:
     """The executable of a module, with kernels for the host (`llvm`, `c`), or for an NPU and its host.
 
@@ -90,18 +89,18 @@ class VMCompiler:
     """A compilation in steps: `lower` (or `optimize`), `codegen`, then `get_exec`."""
 
     def __init__(self) -> None:
-        self._params: dict[str, Any] = {}
+        self._params: dict[str, object] = {}
         self._exec: Executable | None = None
 
     def set_params(self, params: Mapping[str, object]) -> None:
         """Arrays by the names of parameters of `main`, which become constants."""
         self._params = dict(params)
 
-    def get_params(self) -> dict[str, Any]:
+    def get_params(self) -> dict[str, object]:
         """The arrays that were set."""
         return dict(self._params)
 
-    def lower(self, mod: Any, target: Any = "llvm", target_host: Any = None) -> None:
+    def lower(self, mod: object, target: object = "llvm", target_host: object = None) -> None:
         """Make the executable of a module."""
         self._exec = compile(mod, target, target_host, self._params)
 
@@ -114,7 +113,7 @@ class VMCompiler:
         target: object = "llvm",
         target_host: object = None,
         params: Mapping[str, object] | None = None,
-    ) -> tuple[IRModule, dict[str, Any]]:
+    ) -> tuple[IRModule, dict[str, object]]:
         """The module after the passes of a compilation, and the parameters that are left (none: all are constants)."""
         chosen = one_target(target)
         module = on_one_device(given_module(mod, params if params is not None else self._params), chosen)

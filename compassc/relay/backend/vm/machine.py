@@ -15,7 +15,7 @@ from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.relay.backend.vm import instructions as vm
 from compassc.relay.backend.vm.executable import Executable, ExecutableModule, VMFunction
 from compassc.relay.backend.vm.primitives import flat
-from compassc.relay.interpreter import ConstructorValue, RefValue, arguments, made_by, value_of
+from compassc.relay.interpreter import ConstructorValue, RefValue, Value, arguments, made_by, value_of
 
 MOST_FRAMES = 1_000_000
 """Calls that wait for others, at most."""
@@ -27,9 +27,9 @@ class Frame:
 
     __slots__ = ("caller", "code", "dst", "pc", "registers")
 
-    def __init__(self, function: VMFunction, values: Sequence[object], caller: Frame | None, dst: int) -> None:
+    def __init__(self, function: VMFunction, values: Sequence[Value], caller: Frame | None, dst: int) -> None:
         self.code, self.pc = function.code, 0
-        self.registers: list[Any] = [*values, *([None] * (function.registers - len(values)))]
+        self.registers: list[Value] = [*values, *([()] * (function.registers - len(values)))]
         self.caller, self.dst = caller, dst
 
 
@@ -38,10 +38,10 @@ class VMClosure:
 
     __slots__ = ("function", "kept", "machine")
 
-    def __init__(self, machine: VirtualMachine, function: int, kept: Sequence[object]) -> None:
+    def __init__(self, machine: VirtualMachine, function: int, kept: Sequence[Value]) -> None:
         self.machine, self.function, self.kept = machine, function, tuple(kept)
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, *args: object, **named: object) -> Value:
         params = self.machine.exe.functions[self.function].params[len(self.kept) :]
         return self.machine.called(self.function, [*self.kept, *arguments(params, args, named)])
 
@@ -65,10 +65,10 @@ class VirtualMachine:
         if not any(d.device_type == _HOST for d in devices):
             raise UsageError("the virtual machine runs on the host", code="relay-vm", help="give the device cpu()")
         self.exe = exe
-        self._inputs: dict[str, list[Any]] = {}
-        self._partly: dict[str, dict[int, Any]] = {}
+        self._inputs: dict[str, list[Value]] = {}
+        self._partly: dict[str, dict[int, Value]] = {}
         """Inputs that were set one by one, by the numbers of parameters."""
-        self._result: Any = None
+        self._result: Value | None = None
         self._frame: Frame | None = None
         self._depth = 0
 
@@ -80,7 +80,7 @@ class VirtualMachine:
         names = {p.name_hint for p in function.params}
         self._inputs[func_name] = arguments(function.params, args, {n: v for n, v in kwargs.items() if n in names})
 
-    def set_one_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+    def set_one_input(self, func_name: str, *args: object, **kwargs: object) -> None:
         """Give a function one of its inputs: `(number or name, value)`, or `name=value`. ExpressionError for anything else."""
         function = self.exe.functions[self.exe.index_of(func_name)]
         pair = args if len(args) == 2 else next(iter(kwargs.items()), ())
@@ -96,7 +96,9 @@ class VirtualMachine:
         if len(given) == len(names):
             self._inputs[func_name] = [given[i] for i in range(len(names))]
 
-    def invoke_with_outputs(self, func_name: str, input_args: Mapping[str, Any], output_args: Sequence[Any]) -> None:
+    def invoke_with_outputs(
+        self, func_name: str, input_args: Mapping[str, object], output_args: Sequence[NDArray]
+    ) -> None:
         """Run a function of inputs by name, and write the tensors of its result into arrays. ExpressionError where they are not as
         many."""
         found = flat([self.invoke(func_name, **input_args)])
@@ -107,7 +109,7 @@ class VirtualMachine:
         for value, out in zip(found, output_args, strict=True):
             value.copyto(out)
 
-    def invoke(self, func_name: str, *args: Any, **kwargs: Any) -> Any:
+    def invoke(self, func_name: str, *args: object, **kwargs: object) -> Value:
         """The value of a function of inputs, by default those that were set: tensors, tuples and values of data types."""
         index = self.exe.index_of(func_name)
         if args or kwargs or not self.exe.functions[index].params:
@@ -117,7 +119,7 @@ class VirtualMachine:
         self._result = self.called(index, self._inputs[func_name])
         return self._result
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
+    def run(self, *args: object, **kwargs: object) -> Value:
         """The value of `main`."""
         return self.invoke("main", *args, **kwargs)
 
@@ -155,7 +157,7 @@ class VirtualMachine:
 
     # ----------------------------------------------------------------------------------------------------------- the loop
 
-    def called(self, function: int, values: Sequence[Any]) -> Any:
+    def called(self, function: int, values: Sequence[Value]) -> Value:
         """The value of a function of values. ExpressionError for recursion without end."""
         self.exe.ready()
         waiting, depth = self._frame, self._depth
@@ -170,7 +172,7 @@ class VirtualMachine:
             self._frame, self._depth = waiting, depth
         return last.registers[0]
 
-    def _enter(self, function: int, values: Sequence[object], frame: Frame, dst: int) -> None:
+    def _enter(self, function: int, values: Sequence[Value], frame: Frame, dst: int) -> None:
         called = self.exe.functions[function]
         if len(values) != len(called.params):
             raise ExpressionError(
@@ -189,20 +191,20 @@ class VirtualMachine:
             )
         self._frame = Frame(called, values, frame, dst)
 
-    def _ret(self, frame: Frame, registers: list[object], i: vm.Ret) -> None:
+    def _ret(self, frame: Frame, registers: list[Value], i: vm.Ret) -> None:
         caller = frame.caller
         assert caller is not None, "the outermost frame runs nothing"
         caller.registers[frame.dst] = registers[i.result]
         self._frame = caller
         self._depth -= 1
 
-    def _move(self, frame: Frame, registers: list[object], i: vm.Move) -> None:
+    def _move(self, frame: Frame, registers: list[Value], i: vm.Move) -> None:
         registers[i.dst] = registers[i.source]
 
-    def _invoke(self, frame: Frame, registers: list[object], i: vm.Invoke) -> None:
+    def _invoke(self, frame: Frame, registers: list[Value], i: vm.Invoke) -> None:
         self._enter(i.function, [registers[a] for a in i.args], frame, i.dst)
 
-    def _invoke_closure(self, frame: Frame, registers: list[object], i: vm.InvokeClosure) -> None:
+    def _invoke_closure(self, frame: Frame, registers: list[Value], i: vm.InvokeClosure) -> None:
         closure, args = registers[i.closure], [registers[a] for a in i.args]
         if isinstance(closure, VMClosure) and closure.machine is self:
             self._enter(closure.function, [*closure.kept, *args], frame, i.dst)
@@ -211,62 +213,62 @@ class VirtualMachine:
         else:
             raise ExpressionError(f"{closure!r} is no function", "infer the types of the program")
 
-    def _invoke_packed(self, frame: Frame, registers: list[Any], i: vm.InvokePacked) -> None:
+    def _invoke_packed(self, frame: Frame, registers: list[Value], i: vm.InvokePacked) -> None:
         registers[i.dst] = self.computed(i.primitive, [registers[a] for a in i.args])
 
-    def _reshape_tensor(self, frame: Frame, registers: list[Any], i: vm.ReshapeTensor) -> None:
+    def _reshape_tensor(self, frame: Frame, registers: list[Value], i: vm.ReshapeTensor) -> None:
         registers[i.dst] = self.exe.primitives[i.primitive]([registers[a] for a in i.args])
 
-    def computed(self, primitive: int, args: Sequence[Any]) -> Any:
+    def computed(self, primitive: int, args: Sequence[Value]) -> Value:
         """What a primitive, by its number, gives of values."""
         return self.exe.primitives[primitive](args)
 
-    def _alloc_tuple(self, frame: Frame, registers: list[object], i: vm.AllocTuple) -> None:
+    def _alloc_tuple(self, frame: Frame, registers: list[Value], i: vm.AllocTuple) -> None:
         registers[i.dst] = tuple([registers[a] for a in i.args])
 
-    def _alloc_adt(self, frame: Frame, registers: list[object], i: vm.AllocADT) -> None:
+    def _alloc_adt(self, frame: Frame, registers: list[Value], i: vm.AllocADT) -> None:
         constructor = self.exe.constructors[i.constructor]
         registers[i.dst] = ConstructorValue(constructor.tag, [registers[a] for a in i.args], constructor)
 
-    def _alloc_closure(self, frame: Frame, registers: list[object], i: vm.AllocClosure) -> None:
+    def _alloc_closure(self, frame: Frame, registers: list[Value], i: vm.AllocClosure) -> None:
         registers[i.dst] = VMClosure(self, i.function, [registers[a] for a in i.args])
 
-    def _get_field(self, frame: Frame, registers: list[object], i: vm.GetField) -> None:
+    def _get_field(self, frame: Frame, registers: list[Value], i: vm.GetField) -> None:
         whole = registers[i.object]
         fields = whole.fields if isinstance(whole, ConstructorValue) else whole
         if not isinstance(fields, tuple) or i.index >= len(fields):
             raise ExpressionError(f"there is no field {i.index} of {whole!r}", "infer the types of the program")
         registers[i.dst] = fields[i.index]
 
-    def _if(self, frame: Frame, registers: list[object], i: vm.If) -> None:
+    def _if(self, frame: Frame, registers: list[Value], i: vm.If) -> None:
         test = registers[i.test]
         if not isinstance(test, NDArray) or test.shape != ():
             raise ExpressionError(f"a condition is a scalar, not {test!r}", "give a tensor without axes")
         if not np.asarray(test).item():
             frame.pc = i.otherwise
 
-    def _if_tag(self, frame: Frame, registers: list[object], i: vm.IfTag) -> None:
+    def _if_tag(self, frame: Frame, registers: list[Value], i: vm.IfTag) -> None:
         value = registers[i.object]
         if not isinstance(value, ConstructorValue) or not made_by(value, self.exe.constructors[i.constructor]):
             frame.pc = i.otherwise
 
-    def _goto(self, frame: Frame, registers: list[object], i: vm.Goto) -> None:
+    def _goto(self, frame: Frame, registers: list[Value], i: vm.Goto) -> None:
         frame.pc = i.place
 
-    def _load_const(self, frame: Frame, registers: list[object], i: vm.LoadConst) -> None:
+    def _load_const(self, frame: Frame, registers: list[Value], i: vm.LoadConst) -> None:
         registers[i.dst] = self.exe.constants[i.constant]
 
-    def _alloc_ref(self, frame: Frame, registers: list[object], i: vm.AllocRef) -> None:
+    def _alloc_ref(self, frame: Frame, registers: list[Value], i: vm.AllocRef) -> None:
         registers[i.dst] = RefValue(registers[i.value])
 
-    def _read_ref(self, frame: Frame, registers: list[object], i: vm.ReadRef) -> None:
+    def _read_ref(self, frame: Frame, registers: list[Value], i: vm.ReadRef) -> None:
         registers[i.dst] = _cell(registers[i.ref]).value
 
-    def _write_ref(self, frame: Frame, registers: list[object], i: vm.WriteRef) -> None:
+    def _write_ref(self, frame: Frame, registers: list[Value], i: vm.WriteRef) -> None:
         _cell(registers[i.ref]).value = registers[i.value]
         registers[i.dst] = ()
 
-    def _fatal(self, frame: Frame, registers: list[object], i: vm.Fatal) -> None:
+    def _fatal(self, frame: Frame, registers: list[Value], i: vm.Fatal) -> None:
         raise _NoClause(
             f"no clause takes {registers[i.object]!r}", code="relay-run", help="add a clause for it to the match"
         )
@@ -276,14 +278,14 @@ class _NoClause(CompassError):
     """A value that no clause of a match takes."""
 
 
-def _cell(value: Any) -> RefValue:
+def _cell(value: Value) -> RefValue:
     if not isinstance(value, RefValue):
         raise ExpressionError(f"{value!r} is no reference", "infer the types of the program")
     return value
 
 
 _NOTHING = VMFunction("", (), 1, ())
-_STEPS: dict[type[vm.Instruction], Callable[[VirtualMachine, Frame, list[Any], Any], None]] = {
+_STEPS: dict[type[vm.Instruction], Callable[[VirtualMachine, Frame, list[Value], Any], None]] = {
     vm.Ret: VirtualMachine._ret,
     vm.Move: VirtualMachine._move,
     vm.Invoke: VirtualMachine._invoke,

@@ -4,7 +4,6 @@ which compute with the extents that the values have."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from compassc.relay.backend.referenced import tensors_of
 from compassc.relay.backend.regions import is_region
 from compassc.relay.equal import structural_equal, structural_hash
 from compassc.relay.expr import Call, Expr, Function
-from compassc.relay.interpreter import Interpreter, is_settled
+from compassc.relay.interpreter import Interpreter, Value, is_settled
 from compassc.relay.operators import Op
 from compassc.relay.types import TensorType, TupleType, Type
 from compassc.relay.visit import post_order
@@ -32,7 +31,7 @@ class Kernel:
         self._outputs = [(t.concrete_shape, t.dtype) for t in tensors_of(result)]
         self._is_tensor = isinstance(result, TensorType)
 
-    def __call__(self, args: Sequence[Any]) -> Any:
+    def __call__(self, args: Sequence[Value]) -> Value:
         outputs = [empty(shape, dtype) for shape, dtype in self._outputs]
         self._run(*flat(args), *outputs)
         return outputs[0] if self._is_tensor else _nested(self.result, iter(outputs))
@@ -46,7 +45,7 @@ class Reference:
         self._interpreter = Interpreter()
         self._closure = self._interpreter.evaluate(function)
 
-    def __call__(self, args: Sequence[Any]) -> Any:
+    def __call__(self, args: Sequence[Value]) -> Value:
         return self._interpreter.called(self._closure, args)
 
 
@@ -60,7 +59,7 @@ class Reshape:
         (t,) = tensors_of(result)
         self._shape = t.concrete_shape
 
-    def __call__(self, args: Sequence[Any]) -> Any:
+    def __call__(self, args: Sequence[Value]) -> Value:
         return NDArray(np.asarray(args[0]).reshape(self._shape))
 
 
@@ -124,16 +123,17 @@ def _computed(f: Function) -> Iterator[Expr]:
     return (e for e in post_order(f.body) if not isinstance(e, Op))
 
 
-def flat(values: Sequence[Any]) -> list[NDArray]:
+def flat(values: Sequence[Value]) -> list[NDArray]:
     """The tensors of values and tuples of them, in order."""
     found: list[NDArray] = []
     for v in values:
         if isinstance(v, tuple):
             found += flat(v)
         else:
+            assert isinstance(v, NDArray), f"{v!r} is no tensor"
             found.append(v)
     return found
 
 
-def _nested(t: Type, tensors: Iterator[NDArray]) -> Any:
+def _nested(t: Type, tensors: Iterator[NDArray]) -> Value:
     return tuple([_nested(f, tensors) for f in t.fields]) if isinstance(t, TupleType) else next(tensors)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from compass_core.errors import UsageError
 from compass_runtime.devices import Device
@@ -13,6 +12,7 @@ from compass_runtime.profile.calls import Call, Count, Duration, Percent, Report
 from compassc.relay.backend.vm.executable import Executable, ExecutableModule
 from compassc.relay.backend.vm.machine import VirtualMachine
 from compassc.relay.backend.vm.primitives import flat
+from compassc.relay.interpreter import Value
 
 WARM_UPS = 3
 
@@ -34,7 +34,7 @@ class VirtualMachineProfiler(VirtualMachine):
         return True
 
     def profile(
-        self, *args: Any, func_name: str = "main", collectors: Sequence[object] | None = None, **kwargs: Any
+        self, *args: object, func_name: str = "main", collectors: Sequence[object] | None = None, **kwargs: object
     ) -> Report:
         """What each primitive takes in one run of a function, after three others; inputs as in `invoke`. UsageError for `collectors`:
         there are none."""
@@ -59,7 +59,7 @@ class VirtualMachineProfiler(VirtualMachine):
             "Device": self._device, "Count": Count(1), "Argument Shapes": shapes,
         }  # fmt: skip
 
-    def computed(self, primitive: int, args: Sequence[Any]) -> Any:
+    def computed(self, primitive: int, args: Sequence[Value]) -> Value:
         """What a primitive gives of values; while a profile is taken, how long it takes is kept."""
         begun = time.perf_counter()
         found = super().computed(primitive, args)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any, Union
 
 from compass_core.errors import CompassError, UsageError
 from compass_runtime.module import Module, sealed, unsealed
@@ -20,12 +20,13 @@ from compassc.relay.expr import Constructor, Function, Var
 from compassc.relay.module import MAIN, IRModule
 from compassc.relay.parser import parse_expr
 from compassc.relay.passes import infer_type
-from compassc.relay.types import Any as Open
-from compassc.relay.types import GlobalTypeVar, IncompleteType, TensorType, TupleType, Type
+from compassc.relay.types import GlobalTypeVar, IncompleteType, Open, TensorType, TupleType, Type
+
+if TYPE_CHECKING:
+    from compassc.relay.backend.vm.executable import VMFunction
 
 FORMAT = "compass.vm.1"
-Json = Any
-"""What JSON can say."""
+Json = Union[None, int, str, "list[Json]", "dict[str, Json]"]
 _CLASSES = {c.NAME: c for c in vm.Instruction.__subclasses__()}
 
 
@@ -43,15 +44,17 @@ def _type(t: Type | None) -> Json:
     return [_type(f) for f in t.fields] if isinstance(t, TupleType) else None
 
 
-def _as_type(given: Json) -> Type | None:
+def _as_type(given: object) -> Type | None:
     if given is None:
         return None
     if isinstance(given, list):
         return TupleType([_as_type(f) or IncompleteType() for f in given])
+    if not isinstance(given, dict):
+        raise refused(f"{given!r:.40} is no type")
     return TensorType([Open() if d == "?" else _count(d) for d in given["shape"]], str(given["dtype"]))
 
 
-def _count(given: Json, most: int = 1 << 62) -> int:
+def _count(given: object, most: int = 1 << 62) -> int:
     if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given <= most:
         raise refused(f"{given!r:.40} is no number of something")
     return given
@@ -61,7 +64,7 @@ def _count(given: Json, most: int = 1 << 62) -> int:
 
 
 def save(
-    functions: Sequence[Any],
+    functions: Sequence[VMFunction],
     constants: Mapping[int, NDArray],
     primitives: Sequence[Primitive],
     constructors: Sequence[Constructor],
@@ -95,8 +98,10 @@ def _primitive(p: Primitive) -> Json:
 
 
 def load(
-    code: bytes, lib: Module | None, function: Callable[..., Any]
-) -> tuple[list[Any], dict[int, NDArray], list[Primitive], list[Constructor]]:
+    code: bytes,
+    lib: Module | None,
+    function: Callable[[str, tuple[Var, ...], int, tuple[vm.Instruction, ...]], VMFunction],
+) -> tuple[list[VMFunction], dict[int, NDArray], list[Primitive], list[Constructor]]:
     """Functions, constants by number, primitives and constructors of what `save` wrote. `function` makes a function of its name,
     parameters, registers and code. UsageError for other bytes, and where `lib` has no kernel of a name."""
     try:
@@ -122,17 +127,17 @@ def load(
     return functions, constants, primitives, constructors
 
 
-def _param(given: Json) -> Var:
+def _param(given: Sequence[object]) -> Var:
     name, t = given
     return Var(str(name), _as_type(t))
 
 
-def _code(name: str, given: Json) -> tuple[vm.Instruction, ...]:
+def _code(name: str, given: Sequence[Sequence[object]]) -> tuple[vm.Instruction, ...]:
     return tuple([_instruction(f"@{name}, instruction {place}", *i) for place, i in enumerate(given)])
 
 
-def _instruction(where: str, name: Json = "", *values: Json) -> vm.Instruction:
-    if name not in _CLASSES:
+def _instruction(where: str, name: object = "", *values: object) -> vm.Instruction:
+    if not isinstance(name, str) or name not in _CLASSES:
         raise refused(f"{where}: there is no instruction {name!r:.40}")
     wanted = fields(_CLASSES[name])
     if len(values) != len(wanted):
@@ -149,7 +154,7 @@ def _instruction(where: str, name: Json = "", *values: Json) -> vm.Instruction:
     return _CLASSES[name](*made)
 
 
-def _as_primitive(given: Json, lib: Module | None) -> Primitive:
+def _as_primitive(given: Mapping[str, Any], lib: Module | None) -> Primitive:
     name = str(given["name"])
     if given["kind"] == "reference":
         f = parse_expr(given["function"])
@@ -172,7 +177,7 @@ def _as_primitive(given: Json, lib: Module | None) -> Primitive:
     return Kernel(name, result, lib.get_function(name, True), lib)
 
 
-def _constructor(name: Json, of: Json, tag: Json, inputs: Json) -> Constructor:
+def _constructor(name: object, of: object, tag: object, inputs: object) -> Constructor:
     made = Constructor(str(name), [IncompleteType()] * _count(inputs), GlobalTypeVar(str(of)))
     made.tag_with(_count(tag))
     return made

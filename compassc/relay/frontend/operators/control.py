@@ -4,17 +4,17 @@ of tensors."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from compassc.importers.onnx.walk import Item
 from compassc.importers.values import Refused
 from compassc.relay.expr import Call, Function, If, Let, Tuple, Var
 from compassc.relay.expr import Constant as Known
 from compassc.relay.frontend.terms import INDEX, Expressions, Term, operator
 from compassc.relay.operators import Op
-from compassc.relay.types import Any as Open
-from compassc.relay.types import FuncType, TensorType, TupleType
+from compassc.relay.types import FuncType, Open, TensorType, TupleType
 from compassc.relay.visit import children, post_order, rewrite
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def known_as(b: Expressions, x: Term, wanted: TensorType) -> Term:
 
 
 @operator("If")
-def branch(b: Expressions, condition: Term, *, then_branch: GraphProto, else_branch: GraphProto) -> list[Any]:
+def branch(b: Expressions, condition: Term, *, then_branch: GraphProto, else_branch: GraphProto) -> list[Item]:
     if condition.array is not None:
         return b.run(then_branch if condition.array.reshape(-1)[0] else else_branch, {})
     both = [b.body(then_branch, {}, "then_branch"), b.body(else_branch, {}, "else_branch")]
@@ -187,11 +187,11 @@ def scan(
 
 
 @operator("SequenceMap", since=17)
-def mapped(b: Expressions, xs: list[Term], *others: object, body: GraphProto) -> list[Any]:
+def mapped(b: Expressions, xs: list[Term], *others: Item, body: GraphProto) -> list[list[Item]]:
     names = [i.name for i in body.input]
     rows = []
     for i, x in enumerate(xs):
-        given: Mapping[str, Any] = dict(
+        given: Mapping[str, Item] = dict(
             zip(names, [x, *(o[i] if isinstance(o, list) else o for o in others)], strict=True)
         )
         rows.append(b.run(body, given))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, reduce
-from typing import Any
 
 import numpy as np
 
@@ -130,7 +129,7 @@ def bit_cast(b: Expressions, x: Term, *, to: int) -> Term:
 @operator("Dropout")
 def dropout(
     b: Expressions, x: Term, ratio: Term | None = None, training: Term | None = None, *, seed: int = 0
-) -> list[Any]:
+) -> list[Term]:
     """As it infers: what comes in, and a mask of ones."""
     if training is not None and (training.array is None or training.array.reshape(-1)[0]):
         chance = ratio.array if ratio is not None else np.float32(0.5)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import DTypeLike
 
 from compassc.importers.onnx.protobuf import numpy_type
 from compassc.importers.onnx.window import Asked
@@ -30,7 +29,7 @@ def spread(b: Expressions, x: Term, each: Term, axis: int, block: int = 0) -> Te
     return b.slice(wide, at, 0, size) if wide.shape[at] != size else wide
 
 
-def limited(b: Expressions, x: Term, dtype: Any) -> Term:
+def limited(b: Expressions, x: Term, dtype: DTypeLike) -> Term:
     """Numbers of a type of integers: those beyond it become its first and last."""
     info = np.iinfo(dtype)
     low, high = (b.of(np.asarray(v, x.dtype)) for v in (info.min, info.max))
