@@ -102,6 +102,25 @@ def test_a_damaged_entry_is_as_good_as_missing(cache, damage, what):
     assert cache.get("obj", key_of("x")).read_bytes() == b"content"
 
 
+@pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: b"X" + data[1:]])
+def test_a_large_entry_is_read_again_when_its_file_is_another(cache, monkeypatch, damage):
+    key, content, read = key_of("x"), bytes(1 << 20), list[Path]()
+    path, whole = cache.put("pch", key, content), Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda file: (read.append(file), whole(file))[1])
+    for _ in range(3):
+        assert cache.get("pch", key) == path
+    assert read.count(path) == 1
+    path.write_bytes(damage(content))
+    os.utime(path)
+    os.utime(path, ns=(0, path.stat().st_mtime_ns + 1))  # times of files are those of the clock's last tick
+    assert cache.get("pch", key) is None
+    cache.put("pch", key, content)
+    assert cache.get("pch", key) == path
+    os.utime(path, (1000, 1000))
+    assert cache.get("pch", key) == path
+    assert path.stat().st_mtime > 1000, "that it was used is to be seen, to the minute"
+
+
 def test_prune_removes_what_was_used_longest_ago(cache):
     for age, name in enumerate(["newest", "middle", "oldest"]):
         path = cache.put("obj", key_of(name), bytes(100))

@@ -25,6 +25,10 @@ _UNFINISHED = re.compile(r"\.(?P<group>[0-9a-f]{2})[0-9a-f]{38}\.[0-9]+\.[0-9a-f
 """The names of files that are written here: see `key_of` and `files.write`."""
 _LEFTOVER_AGE = 3600.0
 """Seconds after which an unfinished file belongs to a process that died."""
+_LARGE = 1 << 20
+"""Bytes from which on a process compares an entry with its sum once, as long as the file stays as it was."""
+_USE_KEPT = 60.0
+"""Seconds for which a large entry counts as just used."""
 
 
 def key_of(*parts: str | bytes) -> str:
@@ -69,6 +73,24 @@ def _sum(content: bytes) -> bytes:
     return hashlib.sha256(content).hexdigest().encode()
 
 
+def _is_whole(path: Path) -> bool:
+    """Whether an entry has the content that was put, in which case it now is marked as used. OSError as its files have it."""
+    status = path.stat()
+    if _compared.get(path) == _state(status) and time.time() - status.st_mtime < _USE_KEPT:
+        return True
+    if _sum(path.read_bytes()) != _sum_file(path).read_bytes():
+        return False
+    os.utime(path)
+    if status.st_size >= _LARGE:
+        _compared[path] = _state(path.stat())
+    return True
+
+
+def _state(status: os.stat_result) -> tuple[int, ...]:
+    """What changes when a file is written, replaced or marked as used."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
 @dataclass(frozen=True)
 class Entry:
     """One file of the cache: its kind, its size in bytes and the time of its last use (seconds since the epoch)."""
@@ -79,6 +101,8 @@ class Entry:
     used: float
 
 
+_compared: dict[Path, tuple[int, ...]] = {}
+"""Large entries that this process found whole, and the state of their files then."""
 _instead: dict[Path, Path] = {}
 """The folders in the place of caches that cannot be written, as long as this process lasts."""
 
@@ -102,10 +126,8 @@ class Cache:
             return own
         path = self.path(kind, key)
         try:
-            expected = _sum_file(path).read_bytes()
-            if _sum(path.read_bytes()) != expected:
+            if not _is_whole(path):
                 return None
-            os.utime(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError:  # a read-only cache, or another user's: usable, but its times cannot be changed
