@@ -27,7 +27,8 @@ def test_a_build_leaves_every_stage_and_says_how(compassc, model):
     assert done.status == 0, done.err
     record = yaml.safe_load(Path("model.compass/build.yaml").read_text())
     assert [s["name"] for s in record["stages"]] == ["import", "optimize", "gbuild"]
-    assert [line.split()[0] for line in done.err.splitlines()[:3]] == ["import", "optimize", "gbuild"]
+    lines = [line for line in done.err.splitlines() if not line.startswith("kernels: ")]  # progress on a slow machine
+    assert [line.split()[0] for line in lines[:3]] == ["import", "optimize", "gbuild"]
     assert all(Path(s["output"]).is_file() for s in record["stages"])
     assert record["inputs"][0]["shape"] == [1, 1, 28, 28]
     shown = compassc("inspect", "model.compass").out
