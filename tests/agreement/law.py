@@ -19,6 +19,7 @@ from compassc.pysim.values import PyVar
 
 AT_ONCE = 1 << 18
 SMALL_ROWS = 16
+PART_ROWS = 1 << 13
 Inputs = dict[str, Array]
 
 
@@ -67,6 +68,13 @@ def rounds(batch: Batch, rng: np.random.Generator, total: int) -> Iterator[Input
     rows = AT_ONCE // lanes
     for k in range(-(-total // AT_ONCE)):
         yield many(batch.places, rows, rng, start=k == 0)
+
+
+def parts(inputs: Inputs) -> Iterator[Inputs]:
+    """The inputs in parts: what hundreds of forms give for all rows is hundreds of megabytes, slow to come by and to read."""
+    rows = len(next(iter(inputs.values())))
+    for start in range(0, rows, PART_ROWS):
+        yield {name: x[start : start + PART_ROWS] for name, x in inputs.items()}
 
 
 # ------------------------------------------------------------------------------------------------------------ references
@@ -146,9 +154,10 @@ def check_many(runner: Runner, seed: int, total: int) -> list[str]:
     """Differences between the chain and both references, on `total` values."""
     rng, wrong = np.random.default_rng(seed), dict[str, str]()
     for inputs in rounds(runner.batch, rng, total):
-        for form, got in zip(runner.batch.forms, runner.compiled(inputs), strict=True):
-            with np.errstate(all="ignore"):
-                wrong.update((form.text, line) for line in compare(form, inputs, got) if line)
+        for part in parts(inputs):
+            for form, got in zip(runner.batch.forms, runner.compiled(part), strict=True):
+                with np.errstate(all="ignore"):
+                    wrong.update((form.text, line) for line in compare(form, part, got) if line)
     return list(wrong.values())
 
 
