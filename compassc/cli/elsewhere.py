@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from compass_core import files
 from compass_core.errors import UsageError
@@ -12,7 +13,9 @@ from compassc.cli.console import Console
 from compassc.cli.outputs import STDIO, hand_over, is_apart
 from compassc.ir import print_module
 from compassc.targets import Target, kinds, nvrtc
-from compassc.te import TEKernel
+
+if TYPE_CHECKING:
+    from compassc.te import TEKernel  # loading it takes NumPy, which a build for NPUs does without
 
 _SOURCES = {"c": ".c", "cuda": ".cu"}
 """The suffix of a module's text, by its format."""
@@ -33,10 +36,10 @@ def run_elsewhere(
     go to STEM.compass. UsageError for kernels of the NPU's language and for other stages."""
 
     console.inputs.append(source)
-    kernel = dsl.load_kernels(source, options.module()).entry(options.entry(entry))
-    if not isinstance(kernel, TEKernel):
+    found = dsl.load_kernels(source, options.module()).entry(options.entry(entry))
+    if not found.for_all_targets:
         raise UsageError(
-            f"'{kernel.__name__}' is a kernel of the NPU's language: there is no {target.kind.name} form of it",
+            f"'{found.__name__}' is a kernel of the NPU's language: there is no {target.kind.name} form of it",
             code="other-target",
             help="functions decorated with @te.kernel are for all targets",
         )
@@ -46,7 +49,7 @@ def run_elsewhere(
         )
     folder = console.folder = (output.parent if output and not is_apart(output) else Path()) / f"{source.stem}.compass"
     folder.mkdir(parents=True, exist_ok=True)
-    name = kernel.__name__
+    kernel, name = cast("TEKernel", found), found.__name__
     module, schedule = kernel.lower(str(target))
     made = files.write(folder / f"{name}.ir.txt", print_module(module))
     files.write(folder / f"{name}.trace.json", schedule.trace.to_json())

@@ -8,3 +8,5 @@ class Kernel:
     with constants to choose."""
 
     __name__: str
+    for_all_targets = False
+    """Whether it is a function that gives a schedule, and so for the host and other devices, too."""

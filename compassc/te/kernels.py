@@ -28,6 +28,8 @@ class TEKernel(Kernel):
     `target` gets it. A function that gives the arguments alone has the default schedule of `compassc.topi`.
     """
 
+    for_all_targets = True
+
     def __init__(self, function: Callable[..., object]) -> None:
         self.function, self.__name__, self.__doc__ = function, function.__name__, function.__doc__
         required = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty]

@@ -305,3 +305,20 @@ def test_damaged_entries_of_the_cache_are_made_anew(compassc, kernel, monkeypatc
         done = compassc("build", "kernel.py")
         assert done.status == 0, done.err
         assert Path("kernel.compass/vadd.o").read_bytes() == made
+
+
+def test_a_kernel_is_built_without_numpy():
+    program = """
+import sys
+from compassc.cli import errors
+from compassc.cli.main import cli
+
+status = errors.run(cli, ["build", "plain.py", "-t", "X2_1204"])
+print(status, [name for name in ("numpy", "compassc.te", "yaml") if name in sys.modules])
+"""
+    Path("plain.py").write_text(
+        "from compassc.dsl import script as S\n\n\n@S.prim_func\n"
+        'def plain(a: S.ptr("i32", "global")):\n    S.vstore(S.vload(a) + 1, a)\n'
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "0 []\n", done.stderr
