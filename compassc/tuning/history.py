@@ -34,6 +34,7 @@ class History:
     def __init__(self, found: Iterable[Record]) -> None:
         self._ranked: dict[tuple[str, str], list[Record]] = {}
         self._families: dict[str, list[Record]] = {}
+        self._names: set[str] = set()
         self._told: set[tuple[str, ...]] = set()
         self.others = 0
         """Records of other versions."""
@@ -45,9 +46,14 @@ class History:
         for ranked in self._ranked.values():
             ranked.sort(key=lambda r: r.cost or 0.0)
             self._families.setdefault(ranked[0].workload.family, []).append(ranked[0])
+            self._names.add(ranked[0].workload.name)
 
     def __bool__(self) -> bool:
         return bool(self._ranked)
+
+    def has_any_of(self, name: str) -> bool:
+        """Whether there is a record of a workload of that name, whatever its sizes."""
+        return name in self._names
 
     def ranked(self, workload: Workload, metric: str = "cycles") -> Sequence[Record]:
         """The records of a workload that have a cost, the least first."""

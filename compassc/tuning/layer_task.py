@@ -45,7 +45,7 @@ def workload_of(layers: Sequence[Layer], target: str) -> Workload:
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
     tensors = [t for layer in layers for t in (*layer.inputs, *layer.outputs)]
     return Workload(
-        "+".join(layer.type for layer in layers),
+        _name(layers),
         f"layer:{digest[:24]}",
         tuple(t.shape for t in tensors),
         tuple(t.dtype for t in tensors),
@@ -53,10 +53,14 @@ def workload_of(layers: Sequence[Layer], target: str) -> Workload:
     )
 
 
+def _name(layers: Sequence[Layer]) -> str:
+    return "+".join(layer.type for layer in layers)
+
+
 def best_choices(layers: Sequence[Layer], target: str) -> Mapping[str, str] | None:
     """The choices that are best on record; None where there are none, or there is no such choice any more."""
     known = history()
-    if not known:
+    if not known.has_any_of(_name(layers)):
         return None
 
     def choices(record: Record) -> Mapping[str, str] | None:
