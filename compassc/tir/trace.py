@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from compass_core.errors import CompassError
 from compass_core.errors.suggest import help_for
 from compass_core.reading.names import is_name
 from compassc.ir.errors import ExpressionTypeError
 from compassc.te.errors import ScheduleError
-from compassc.te.schedule.trace import parsed
+from compassc.te.schedule.trace import parsed, step_of_trace
 from compassc.tir.arguments import check_argument
 from compassc.tir.index_map import IndexMap
 
@@ -55,6 +54,9 @@ class ExprRV(Symbol):
     """A number that was sampled."""
 
     letter = "v"
+
+
+_SYMBOLS = {cls.letter: cls for cls in (BlockRV, LoopRV, ExprRV)}
 
 
 class Kind(NamedTuple):
@@ -302,13 +304,13 @@ class Trace:
         """Take the steps on another schedule. `decision_provider(inst, inputs, attrs, decision)` may decide otherwise."""
         known: dict[Symbol, Any] = {}
         for number, inst in enumerate(self._kept(remove_postproc)):
-            inputs = [_replaced(x, known, number, inst.kind) for x in inst.inputs]
-            decision = self.decisions.get(inst)
-            if decision_provider is not None and KINDS[inst.kind].sampled:
-                decision = decision_provider(inst, inputs, list(inst.attrs), decision)
-            made = _take(sch, inst.kind, inputs, list(inst.attrs), decision, number)
-            if len(made) != len(inst.outputs):
-                raise ScheduleError(f"step {number}, {inst.kind}: it gives {len(made)} values, not {len(inst.outputs)}")
+            with step_of_trace(number, inst.kind):
+                inputs, decision = [_replaced(x, known) for x in inst.inputs], self.decisions.get(inst)
+                if decision_provider is not None and KINDS[inst.kind].sampled:
+                    decision = decision_provider(inst, inputs, list(inst.attrs), decision)
+                made = _take(sch, KINDS[inst.kind], inputs, list(inst.attrs), decision)
+                if len(made) != len(inst.outputs):
+                    raise ScheduleError(f"it gives {len(made)} values, not {len(inst.outputs)}")
             known.update(zip(inst.outputs, made))
 
     # ------------------------------------------------------------------------------------------------------------ text
@@ -329,17 +331,23 @@ class Trace:
         return [rows, [[n, self.decisions[i]] for n, i in enumerate(kept) if i in self.decisions]]
 
     @staticmethod
+    def from_json(json_obj: object) -> Trace:
+        """The trace that `as_json` gave, or the text of that. ScheduleError (a ValueError) for anything else."""
+        parts, decisions = _rows(parsed(json_obj, "a trace") if isinstance(json_obj, str) else json_obj)
+        made, known = Trace(), dict[str, Symbol]()
+        for number, (kind, inputs, attrs, outputs) in enumerate(parts):
+            if kind not in KINDS:
+                raise ScheduleError(f"step {number}: there is no instruction '{kind}'")
+            with step_of_trace(number, kind):
+                values, listed = [_decoded(x, known) for x in inputs], _read(kind, [_unplain(x) for x in attrs])
+            symbols = [known.setdefault(name, _SYMBOLS.get(name[:1], Symbol)()) for name in outputs]
+            made.append(Instruction(InstructionKind(kind), values, listed, symbols), _unplain(decisions.get(number)))
+        return made
+
+    @staticmethod
     def apply_json_to_schedule(json_obj: object, sch: Base) -> None:
         """Take the steps that `as_json` gave (or its text) on a schedule. ScheduleError (a ValueError) for anything else."""
-        parts, decisions = _rows(parsed(json_obj, "a trace") if isinstance(json_obj, str) else json_obj)
-        known: dict[str, Any] = {}
-        for number, (kind, inputs, attrs, outputs) in enumerate(parts):
-            values = [_decoded(x, known, number, kind) for x in inputs]
-            listed = _read(kind, [_unplain(x) for x in attrs], number)
-            made = _take(sch, kind, values, listed, _unplain(decisions.get(number)), number)
-            if len(made) != len(outputs):
-                raise ScheduleError(f"step {number}, {kind}: it gives {len(made)} values, not {len(outputs)}")
-            known.update(zip(outputs, made))
+        Trace.from_json(json_obj).apply_to_schedule(sch)
 
     def as_python(self, remove_postproc: bool = False) -> list[str]:
         """The steps as lines of Python, calls of methods of `sch`."""
@@ -382,42 +390,28 @@ def _is_list(value: object) -> bool:
     return isinstance(value, (list, tuple))
 
 
-def _take(sch: Base, kind: str, inputs: list[object], attrs: list[object], decision: object, number: int) -> list[Any]:
-    """What a step gives. Its errors say which step it is."""
-    step = f"step {number}, {kind}"
-    spec = _kind(kind, number)
+def _take(sch: Base, spec: Kind, inputs: list[object], attrs: list[object], decision: object) -> list[Any]:
+    """What a step gives."""
     if decision is not None and not spec.sampled:
-        raise ScheduleError(f"{step}: it decides nothing, the decision is {decision!r}")
+        raise ScheduleError(f"it decides nothing, the decision is {decision!r}")
     arguments: dict[str, Any] = {}
     rest = list(inputs)
     for i, name in enumerate(spec.inputs):
         if name.startswith("*"):
-            behind = len(spec.inputs) - i - 1
-            cut = len(rest) - behind
+            cut = len(rest) - (len(spec.inputs) - i - 1)
             arguments[name[1:]], rest = rest[:cut], rest[cut:]
         elif not rest:
-            raise ScheduleError(f"{step}: the input {name} is missing")
+            raise ScheduleError(f"the input {name} is missing")
         else:
             arguments[name] = rest.pop(0)
     if rest or len(attrs) > len(spec.attrs):
-        raise ScheduleError(f"{step}: it takes {len(spec.inputs)} inputs and {len(spec.attrs)} attributes, not more")
+        raise ScheduleError(f"it takes {len(spec.inputs)} inputs and {len(spec.attrs)} attributes, not more")
     arguments.update(zip(spec.attrs, attrs))
     if spec.sampled:
         arguments["decision"] = decision
-    method = getattr(sch, spec.method)
     positional = arguments.pop(spec.inputs[0].lstrip("*")) if spec.variadic else ()
-    try:
-        made = method(*positional, **arguments)
-    except CompassError as error:
-        error.message = f"{step}: {error.message}"
-        raise
+    made = getattr(sch, spec.method)(*positional, **arguments)
     return list(made) if isinstance(made, (list, tuple)) else [] if made is None else [made]
-
-
-def _kind(kind: str, number: int) -> Kind:
-    if kind not in KINDS:
-        raise ScheduleError(f"step {number}: there is no instruction '{kind}'")
-    return KINDS[kind]
 
 
 def _written(name: str, value: Any) -> list[Any]:
@@ -425,11 +419,11 @@ def _written(name: str, value: Any) -> list[Any]:
     return [value[1], value[0]] if name == "buffer" else [_plain(value)]
 
 
-def _read(kind: str, attrs: list[Any], number: int) -> list[Any]:
+def _read(kind: str, attrs: list[Any]) -> list[Any]:
     """Attributes as JSON has them, by those of a kind of step."""
     found: list[Any] = []
     rest = list(attrs)
-    for name in _kind(kind, number).attrs:
+    for name in KINDS[kind].attrs:
         if name == "buffer" and len(rest) > 1 and not isinstance(rest[0], list):
             found.append([rest.pop(1), rest.pop(0)])
         elif rest:
@@ -445,12 +439,12 @@ def _flat(values: Any) -> Iterator[Any]:
             yield v
 
 
-def _replaced(value: object, known: dict[Symbol, object], number: int, kind: str) -> Any:
+def _replaced(value: object, known: dict[Symbol, object]) -> Any:
     if isinstance(value, (list, tuple)):
-        return [_replaced(v, known, number, kind) for v in value]
+        return [_replaced(v, known) for v in value]
     if isinstance(value, Symbol):
         if value not in known:
-            raise ScheduleError(f"step {number}, {kind}: an input was not made by the steps before")
+            raise ScheduleError("an input was not made by the steps before")
         return known[value]
     return value
 
@@ -487,20 +481,18 @@ def _plain(value: object) -> Any:
     return int(value) if isinstance(value, bool) else value
 
 
-def _decoded(value: object, known: dict[str, object], number: int, kind: str) -> Any:
+def _decoded(value: object, known: dict[str, Symbol]) -> Any:
     if isinstance(value, list):
-        return [_decoded(v, known, number, kind) for v in value]
+        return [_decoded(v, known) for v in value]
     if isinstance(value, dict):
-        return {k: _decoded(v, known, number, kind) for k, v in value.items()}
+        return {k: _decoded(v, known) for k, v in value.items()}
     if not isinstance(value, str):
         return value
     if value.startswith('"'):
         return value[1:-1]
-    if value == "None":
-        return None
-    if value not in known:
-        raise ScheduleError(f"step {number}, {kind}: '{value}' was not made by the steps before")
-    return known[value]
+    if value != "None" and value not in known:
+        raise ScheduleError(f"'{value}' was not made by the steps before")
+    return known.get(value)
 
 
 def _unplain(value: object) -> Any:

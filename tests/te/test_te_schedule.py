@@ -152,6 +152,15 @@ def test_a_trace_is_replayed_and_reads_as_python():
     assert te.lower(again, [a, c], target=TARGET).script() == te.lower(s, [a, c], target=TARGET).script()
 
 
+def test_a_replay_says_which_step_does_not_fit():
+    _, _, c, s = chain()
+    _, inner = s[c].split(c.op.axis[0], factor=4)
+    s[c].unroll(inner)
+    damaged = te.Trace.from_json(s.trace.to_json().replace('"i.inner"', '"k"'))
+    with pytest.raises(te.ScheduleError, match="step 1, unroll: stage 'c' has no axis 'k'"):
+        s.replayed(damaged)
+
+
 def test_traces_keep_ranges_of_threads_types_and_operations():
     n = te.size_var("n")
     a = te.placeholder((8, 8), "int32", name="a")

@@ -422,8 +422,10 @@ def steps(draw: random.Random, s: tir.Schedule, count: int) -> Counter[str]:
 def check_texts(s: tir.Schedule, plain) -> None:
     """The module and the trace, as JSON and as Python, read back as the same."""
     assert structural_equal(parse_module(s.mod.script()), s.mod), "the text of the module reads as another one"
+    text = json.dumps(s.trace.as_json())
+    assert json.dumps(tir.Trace.from_json(text).as_json()) == text, "the trace reads as another one"
     for again in (tir.Schedule(plain), tir.Schedule(plain)):
-        again.trace.apply_json_to_schedule(json.dumps(s.trace.as_json()), again)
+        again.trace.apply_json_to_schedule(text, again)
         assert again.mod.script() == s.mod.script(), "the trace makes another module"
         assert str(again.trace) == str(s.trace)
     named: dict[str, Callable[[tir.Schedule], None]] = {}

@@ -7,6 +7,7 @@ import inspect
 import json
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -95,6 +96,16 @@ def parsed(text: str, what: str) -> Any:
         return jsontext.parse(text, "the trace", "te-schedule", what)
     except CompassError as error:
         raise ScheduleError(f"not {what}: {error.message}") from None
+
+
+@contextmanager
+def step_of_trace(number: int, kind: str) -> Iterator[None]:
+    """Errors say which step of a trace it is."""
+    try:
+        yield
+    except CompassError as error:
+        error.message = f"step {number}, {kind}: {error.message}"
+        raise
 
 
 def _step(row: object, number: int) -> Step:
@@ -328,13 +339,14 @@ def _expression(schedule: Schedule, tree: object) -> Expr:
 
 def replay(schedule: Schedule, trace: Trace) -> Schedule:
     """Takes the steps of a trace on a schedule; gives the schedule. ScheduleError where a step does not go with it."""
-    for step in trace:
-        on: Any = schedule.stage(step.stage) if step.stage else schedule
-        method = getattr(type(on), step.primitive, None)
-        if method is None or not hasattr(method, "__wrapped__"):
-            raise ScheduleError(f"there is no primitive '{step.primitive}'")
-        args = [_resolved(schedule, a) for a in step.args]
-        method(on, *args, **{k: _resolved(schedule, v) for k, v in step.options})
+    for number, step in enumerate(trace):
+        with step_of_trace(number, step.primitive):
+            on: Any = schedule.stage(step.stage) if step.stage else schedule
+            method = getattr(type(on), step.primitive, None)
+            if method is None or not hasattr(method, "__wrapped__"):
+                raise ScheduleError(f"there is no primitive '{step.primitive}'")
+            args = [_resolved(schedule, a) for a in step.args]
+            method(on, *args, **{k: _resolved(schedule, v) for k, v in step.options})
     return schedule
 
 
