@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32, pointer_type
 from compassc.ir.exprs import Buffer, Expr, IntImm, Var
 from compassc.ir.iter_vars import IterVar
-from compassc.ir.operators import binary, kind_of
+from compassc.ir.operators import kind_of
 from compassc.ir.stmts import Body, PrimFunc, Stmt
 from compassc.ir.tensor_exprs import ProducerLoad
 from compassc.ir.tensor_stmts import ProducerRealize, ProducerStore, StageAttr
@@ -22,6 +21,7 @@ from compassc.te.loopnest import LoopNest
 from compassc.te.lowering import as_function, parameters_of
 from compassc.te.pragmas import applied
 from compassc.te.tensor import Tensor, tensor_of
+from compassc.te.tensorised import Place, indices_in
 
 from .stage_statements import ANYWHERE, BoundBuffer
 
@@ -30,26 +30,16 @@ _SCOPES = {"shared": "shared", "lsram": "lsram"}
 _THREADS = ("thread_extent", "virtual_thread")
 
 
-class _Memory(NamedTuple):
-    buffer: Buffer
-    starts: tuple[Expr, ...] = ()
-
-    def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-        if not indices:
-            return (IntImm(INT32, 0),)
-        return tuple(binary("sub", i, b) for i, b in zip(indices, self.starts)) if self.starts else tuple(indices)
-
-
 def function_of(args: Sequence[object], body: Body, binds: Mapping[Tensor, View], name: str = "main") -> PrimFunc:
     """The function of statements with tensors and variables as parameters. LowerError for tensors that are neither parameters nor
     realized around where they are used."""
     given = parameters_of(args, ANYWHERE, binds)
-    made = _Buffers({t: _Memory(b) for t, b in given[0].items()}).body(body)
+    made = _Buffers({t: Place(b, ()) for t, b in given[0].items()}).body(body)
     return as_function(made, given, name, ANYWHERE, LoopNest()).entry_func
 
 
 class _Buffers:
-    def __init__(self, memory: Mapping[Tensor, _Memory]) -> None:
+    def __init__(self, memory: Mapping[Tensor, Place]) -> None:
         self.memory = dict(memory)
 
     def body(self, body: Body) -> Body:
@@ -62,12 +52,12 @@ class _Buffers:
             case ProducerStore():
                 place = self._place(tensor_of(s))
                 indices = tuple(map(self._expr, s.indices))
-                return [S.BufferStore(place.buffer, place.at(indices), self._expr(s.value), None)]
+                return [S.BufferStore(place.buffer, indices_in(place, indices), self._expr(s.value), None)]
             case StageAttr():
                 return self._bound(s) if isinstance(s.node, BoundBuffer) else self._said(s)
         return [s.map(self._expr, self.body)]
 
-    def _place(self, tensor: Tensor) -> _Memory:
+    def _place(self, tensor: Tensor) -> Place:
         found = self.memory.get(tensor)
         if found is None:
             raise LowerError(f"'{tensor.name}' is neither a parameter nor realized", "add it to the arguments")
@@ -78,7 +68,7 @@ class _Buffers:
             if not isinstance(x, ProducerLoad):
                 return None
             place = self._place(tensor_of(x))
-            return E.BufferLoad(place.buffer, place.at([self._expr(i) for i in x.indices]))
+            return E.BufferLoad(place.buffer, indices_in(place, [self._expr(i) for i in x.indices]))
 
         return rewrite(e, load)
 
@@ -88,7 +78,7 @@ class _Buffers:
             return self.body(s.body)
         data = Var(tensor.name.replace(".", "_"), pointer_type(tensor.dtype, _SCOPES.get(s.storage_scope, "private")))
         shape = tuple(self._expr(e) for e in s.extents) or (IntImm(INT32, 1),)
-        self.memory[tensor] = _Memory(Buffer(data, tensor.dtype, shape), tuple(self._expr(e) for e in s.starts))
+        self.memory[tensor] = Place(Buffer(data, tensor.dtype, shape), tuple(self._expr(e) for e in s.starts))
         made = [S.Alloc(self.memory[tensor].buffer), *self.body(s.body)]
         del self.memory[tensor]
         return made
@@ -116,6 +106,9 @@ class _Buffers:
             assert isinstance(region, E.Call)
             starts, extents = map(self._expr, region.args[::2]), region.args[1::2]
             apart = len(extents) - len(view.shape)
-            parts[view.buffer.data] = view, Target(place.buffer, place.at([*starts]), tuple(range(apart, len(extents))))
+            parts[view.buffer.data] = (
+                view,
+                Target(place.buffer, indices_in(place, [*starts]), tuple(range(apart, len(extents)))),
+            )
             body = inner.body
         return bound(self.body(body), parts, {}, "a call of an intrinsic")

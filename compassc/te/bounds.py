@@ -20,7 +20,7 @@ from compassc.ir.operators import binary, kind_of
 from compassc.ir.tensor_exprs import reads
 from compassc.te.errors import LowerError
 from compassc.te.schedule.annotation import Annotation
-from compassc.te.schedule.loops import is_tec, loops_around
+from compassc.te.schedule.loops import full_extent, is_tec, loops_around
 from compassc.te.schedule.relations import leaf_extents, root_values
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.schedule.stage import Stage
@@ -93,7 +93,7 @@ class Inference:
 
     def regions(self, stage: Stage) -> dict[IterVar, Region]:
         """The region of each axis of a stage whose readers are known."""
-        declared = {a: Region(_dom_min(a), _dom_extent(a), True) for a in (*stage.axis, *stage.reduce_axis)}
+        declared = {a: Region(_dom_min(a), full_extent(a), True) for a in (*stage.axis, *stage.reduce_axis)}
         if stage.attached is None and not self.by_need(stage):
             return declared
         needed: list[list[Interval] | None] = [None] * len(stage.axis)
@@ -103,7 +103,7 @@ class Inference:
                 continue  # a scalar, or statements that give all of their tensors
             intervals = self._intervals(stage, reader)
             if any(t.op is stage.origin_op for t in reader.inputs):
-                whole = [(_dom_min(a), _minus_one(_dom_min(a), _dom_extent(a))) for a in stage.axis]
+                whole = [(_dom_min(a), _minus_one(_dom_min(a), full_extent(a))) for a in stage.axis]
                 needed = [(known or []) + [span] for known, span in zip(needed, whole)]
             for e in (x for body in reader.body for x in reads(body) if tensor_of(x).op is stage.origin_op):
                 for i, index in enumerate(e.indices):
@@ -131,7 +131,7 @@ class Inference:
         except Unbounded:
             axis = stage.axis[dim]
             low = _dom_min(axis)
-            return low, _minus_one(low, _dom_extent(axis))
+            return low, _minus_one(low, full_extent(axis))
 
     def _intervals(self, stage: Stage, reader: Stage) -> dict[Var, Interval]:
         """The values that the axes of a reader take while the loops outside of the place of `stage` stand still."""
@@ -238,11 +238,6 @@ def _computed_together(stage: Stage) -> bool:
 def _dom_min(axis: IterVar) -> Expr:
     assert axis.dom is not None
     return axis.dom.min
-
-
-def _dom_extent(axis: IterVar) -> Expr:
-    assert axis.dom is not None
-    return axis.dom.extent
 
 
 def _closed(intervals: dict[Var, Interval], fixed: set[Var]) -> dict[Var, Interval]:

@@ -95,6 +95,10 @@ class Machine:
         return self.passed(module, pipeline_names(self.stage)) if marked else module
 
 
+OWN_MEMORY = ("lsram", "private")
+"""The memories of a single TEC."""
+
+
 class Npu(Machine):
     """A core of TECs: `threadIdx.x` are the TECs, each with its lsram; all of them have the shared memory."""
 
@@ -112,7 +116,7 @@ class Npu(Machine):
     stage = "loops"
     meeting_place = "shared"
     _scopes: ClassVar[Mapping[str, str]] = {
-        "global": "global",
+        "": "",
         "shared": "shared",
         "lsram": "lsram",
         "local": "private",
@@ -126,20 +130,26 @@ class Npu(Machine):
         return thread is not None and thread.thread_tag.startswith("threadIdx")
 
     def scope(self, stage: Stage, inside: bool, bound: bool) -> str:
-        """What the user said; else that of a TEC for what one TEC computes and reads."""
-        chosen = stage.scope or ("lsram" if inside or not bound else "shared")
-        if chosen == "global":
+        if stage.scope == "global":
             raise LowerError(
                 f"'{stage.label}' is in global memory but no parameter of the kernel",
                 "add it to the arguments, or give it another scope",
             )
-        if inside and chosen == "shared":
-            raise LowerError(f"'{stage.label}' is computed by each TEC for itself, in memory that all of them share")
-        if not inside and bound and chosen != "shared":
+        return self.memory_of(stage.label, self._scopes[stage.scope], inside, bound)
+
+    @staticmethod
+    def memory_of(name: str, chosen: str, alone: bool, bound: bool) -> str:
+        """The memory of an array: what the user said; else that of a TEC for what one TEC uses. `alone`: one TEC uses it;
+        `bound`: there are loops that are shared out. LowerError where those who use it do not share it, or share it without
+        knowing."""
+        made = chosen or ("lsram" if alone or not bound else "shared")
+        if alone and made == "shared":
             raise LowerError(
-                f"'{stage.label}' is read by several TECs but lies in the {chosen} of one", "set_scope('shared')"
+                f"'{name}' is computed by each TEC for itself, in memory that all of them share", "set_scope('lsram')"
             )
-        return self._scopes[chosen]
+        if bound and not alone and made in OWN_MEMORY:
+            raise LowerError(f"'{name}' is used by several TECs but lies in the {made} of one", "set_scope('shared')")
+        return made
 
 
 class Grid(Machine):

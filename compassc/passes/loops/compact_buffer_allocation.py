@@ -21,7 +21,7 @@ from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.passes.loops._functions import on_blocks
 from compassc.te.buffers import aligned
 from compassc.te.errors import LowerError
-from compassc.te.machine import machine_of
+from compassc.te.machine import OWN_MEMORY, Npu, machine_of
 from compassc.tir.addresses import has_address
 from compassc.tir.blocks import constant, noted, number, sub, uses, view
 from compassc.tir.cover import facts_of, reach_of, spans_of, turn_writes
@@ -29,8 +29,6 @@ from compassc.tir.regions import Spans, box
 from compassc.tir.tree import Tree
 
 NAME = "CompactBufferAllocation"
-OWN = ("lsram", "private")
-"""The memories of a single TEC."""
 
 
 def run(module: IRModule) -> IRModule:
@@ -177,17 +175,10 @@ def _of_tecs(buffer: Buffer, users: Users) -> tuple[str, Sequence[S.For]]:
     """What the user said, where the TECs can use it so."""
     name, given = buffer.data.name, buffer.scope
     bound = any(s.kind.startswith("threadIdx") for s in users.tree.loops.values())
-    if given.startswith("global"):
-        return "lsram" if users.in_threads or not bound else "shared", users.loops
     if given == "constant":
         raise LowerError(f"'{name}' is written, so it cannot be in constant memory")
-    if users.in_threads and given == "shared":
-        raise LowerError(
-            f"'{name}' is computed by each TEC for itself, in memory that all of them share", "set_scope('lsram')"
-        )
-    if bound and users.blocks and not users.in_threads and given in OWN:
-        raise LowerError(f"'{name}' is used by several TECs but lies in the {given} of one", "set_scope('shared')")
-    return given, users.loops
+    chosen = "" if given.startswith("global") else given
+    return Npu.memory_of(name, chosen, users.in_threads, bound and bool(users.blocks or not chosen)), users.loops
 
 
 def _of_threads(buffer: Buffer, users: Users) -> tuple[str, Sequence[S.For]]:
@@ -196,7 +187,7 @@ def _of_threads(buffer: Buffer, users: Users) -> tuple[str, Sequence[S.For]]:
     name, given = buffer.data.name, buffer.scope
     apart = [s for chain in users.chains for s in chain if s.kind in S.THREAD_LOOPS and s not in users.loops]
     own = not apart and len(users.roots) <= 1
-    if given in OWN:
+    if given in OWN_MEMORY:
         if not own:
             whom = "launches" if len(users.roots) > 1 else "threads"
             raise LowerError(

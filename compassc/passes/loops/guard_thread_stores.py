@@ -20,9 +20,8 @@ from compassc.ir.exprs import Expr, IntImm, Var
 from compassc.ir.stmts import IRModule, PrimFunc, Stmt
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.passes.loops._functions import on_blocks
-from compassc.passes.loops.compact_buffer_allocation import OWN
 from compassc.te.errors import LowerError
-from compassc.te.machine import machine_of
+from compassc.te.machine import OWN_MEMORY, machine_of
 from compassc.tir.base import loose_statement
 from compassc.tir.blocks import Axis, at, axes_of, constant, loop, uses
 from compassc.tir.cover import data_of, facts_of, reads_of, turn_writes, turns_of
@@ -65,7 +64,7 @@ class _Launch:
             before = {data: set(found) for data, found in self.own.items()}
             for block in blocks:
                 for region in block.writes:
-                    if _scope(region) in OWN:
+                    if _scope(region) in OWN_MEMORY:
                         self.own.setdefault(data_of(region), set()).update(self._depends(block))
             if before == self.own:
                 return
@@ -108,7 +107,7 @@ class _Launch:
             between = [w for w in writers if self.tree.is_inside(w, outer) and not self._again(w, outer)]
             if between:
                 return f"uses what '{between[0].name_hint}' computes for a turn of '{outer.loop_var.name}'"
-            if _scope(region) in OWN and any(b not in within for b in users):
+            if _scope(region) in OWN_MEMORY and any(b not in within for b in users):
                 return f"'{data.name}' is a thread's own"
             fixed = [*self.tree.loops_around(inner, all_of_them=True), inner]
             if reads_of(block, data) and any(w in within for w in writers):
@@ -126,7 +125,7 @@ class _Launch:
     def guards(self, block: S.Block) -> dict[Stmt, Sequence[Stmt]]:
         """What comes in the place of a block: loops of one turn around it for the tags of which all threads do the same."""
         scopes = {_scope(r) for r in block.writes}
-        if scopes <= set(OWN):
+        if scopes <= set(OWN_MEMORY):
             return {}
         single: list[str] = []
         for tag in self.tags:
@@ -139,7 +138,7 @@ class _Launch:
             alike = bound is None or bound.loop_var not in self._depends(block)
             if bound is not None and self._points(block, bound):
                 continue  # the same point in several turns
-            if not alike or blocks or scopes & set(OWN):
+            if not alike or blocks or scopes & set(OWN_MEMORY):
                 self._refuse(block, tag, bound)
             single.append(tag)
         made: Stmt = block
@@ -149,7 +148,7 @@ class _Launch:
         return {} if made is block else {block: (made,)}
 
     def _refuse(self, block: S.Block, tag: str, bound: S.For | None) -> None:
-        shared = next(data_of(r).name for r in block.writes if _scope(r) not in OWN)
+        shared = next(data_of(r).name for r in block.writes if _scope(r) not in OWN_MEMORY)
         where = "" if bound is None else f" ('{bound.loop_var.name}')"
         raise LowerError(
             f"'{block.name_hint}' writes elements of '{shared}' in several threads of {tag.replace('_', '.')}{where} at once",
@@ -172,7 +171,7 @@ class _Launch:
         """Whether elements that several turns of a loop write are the same points of the block, which joins nothing and
         reads nothing of a thread's own."""
         written = {data_of(r) for r in block.writes}
-        if block.init or any(data_of(r) in written or _scope(r) in OWN for r in block.reads):
+        if block.init or any(data_of(r) in written or _scope(r) in OWN_MEMORY for r in block.reads):
             return False
         axes = axes_of(block)
         sizes = {a.var: constant(a.extent) or UNKNOWN for a in axes}
@@ -190,7 +189,7 @@ def _scope(region: Expr) -> str:
 def _stores(block: S.Block) -> list[tuple[Expr, ...]]:
     """The indices of stores to memory that threads share."""
     found = [s for s in walk_stmts((*block.init, *block.body)) if isinstance(s, S.BufferStore)]
-    return [s.indices for s in found if s.buffer.scope not in OWN]
+    return [s.indices for s in found if s.buffer.scope not in OWN_MEMORY]
 
 
 def _separate(indices: Sequence[Expr], sizes: dict[Var, int], still: Sequence[Var], var: Var) -> bool:
@@ -210,7 +209,7 @@ def _checked(function: PrimFunc) -> PrimFunc:
     for block in tree.blocks.values():
         written = {r.buffer.data for r in block.writes}  # type: ignore[attr-defined]
         joins = block.init or any(r.buffer.data in written for r in block.reads)  # type: ignore[attr-defined]
-        shared = any(w.pointer_type.scope not in OWN for w in written)
+        shared = any(w.pointer_type.scope not in OWN_MEMORY for w in written)
         if not joins or not shared:
             continue
         loops = tree.loops_around(block, all_of_them=True)

@@ -19,9 +19,8 @@ from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.stmts import EXPRESSIONS, STAGES, Body, IRModule, PrimFunc, Stmt
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.passes.loops._functions import on_schedules
-from compassc.passes.loops.compact_buffer_allocation import OWN
 from compassc.te.errors import LowerError
-from compassc.te.machine import Machine, Npu, barrier, between_launches, is_barrier, machine_of
+from compassc.te.machine import OWN_MEMORY, Machine, Npu, barrier, between_launches, is_barrier, machine_of
 from compassc.tir.blocks import constant, is_declaration
 
 NAME = "LowerThreadBinding"
@@ -114,7 +113,7 @@ def _same_for_all(body: Body) -> bool:
         return True
     written = {s.buffer.data for s in walk_stmts(body) if isinstance(s, S.BufferStore)}
     read = {e.buffer.data for root in roots for e in walk_exprs(root) if isinstance(e, E.BufferLoad)}
-    return not any(data.pointer_type.scope not in OWN for data in written & read)
+    return not any(data.pointer_type.scope not in OWN_MEMORY for data in written & read)
 
 
 def _shared(s: Stmt) -> bool:

@@ -20,9 +20,8 @@ from compassc.ir.exprs import Expr, Var
 from compassc.ir.stmts import SCALAR_LOOPS, Body, IRModule, PrimFunc, Stmt
 from compassc.ir.visit import substitute, walk_exprs, walk_stmts
 from compassc.passes.loops._barriers import checked_barriers
-from compassc.passes.loops.compact_buffer_allocation import OWN
 from compassc.te.errors import LowerError
-from compassc.te.machine import barrier, between_launches, launches
+from compassc.te.machine import OWN_MEMORY, barrier, between_launches, launches
 from compassc.tir.blocks import constant
 from compassc.tir.cover import facts_of, turns_of
 
@@ -56,7 +55,7 @@ class _Launch:
         self.body, inside = body, list(walk_stmts(body))
         self.tags = sorted({s.kind for s in inside if isinstance(s, S.For) and s.kind in S.THREAD_LOOPS})
         stores = [s.buffer.data for s in inside if isinstance(s, S.BufferStore)]
-        self.stores = {data: stores.count(data) for data in stores if data.pointer_type.scope not in OWN}
+        self.stores = {data: stores.count(data) for data in stores if data.pointer_type.scope not in OWN_MEMORY}
         """How many statements write each buffer that threads share."""
         self.keys = Interner()
 
