@@ -2,41 +2,90 @@
 
 static void *at(uint64_t address) { return (void *)address; }
 
-/* Copies tiles block by block. The C library's own way with such sizes (`rep movsb`) is several times slower from the
- * first level cache to memory on some processors; it is left what is small, huge or overlaps. */
-static void copy(void *dst, const void *src, uint64_t size) {
-  typedef uint8_t block __attribute__((vector_size(16), aligned(1)));
-  enum { STEP = 4 * sizeof(block), LEAST = 4 * STEP, MOST = 1 << 16 };
-  uint64_t distance = (uint64_t)dst - (uint64_t)src;
-  if (size < LEAST || size > MOST || distance < size || -distance < size) {
-    memmove(dst, src, size);
-    return;
+typedef uint8_t block16 __attribute__((vector_size(16), aligned(1)));
+typedef uint8_t block32 __attribute__((vector_size(32), aligned(1)));
+typedef uint8_t block64 __attribute__((vector_size(64), aligned(1)));
+typedef uint8_t block128 __attribute__((vector_size(128), aligned(1)));
+typedef uint16_t pair __attribute__((aligned(1)));
+typedef uint32_t word __attribute__((aligned(1)));
+typedef uint64_t words __attribute__((aligned(1)));
+
+/* Short rows far apart are no stream that the processor would fetch ahead of. */
+enum { LINE = 64, AHEAD = 12, SHORT = 1024 };
+
+static inline __attribute__((always_inline)) void fetch_ahead(const uint8_t *row, uint64_t stride, uint64_t width) {
+  if (stride < LINE) return;
+  for (uint64_t i = 0; i < width; i += LINE) __builtin_prefetch(row + AHEAD * stride + i);
+}
+
+/* Rows of one to two items of a type: the first and the last one, which may overlap. */
+#define COPY_SHORT_ROWS(type)                                                    \
+  {                                                                              \
+    const uint64_t from_stride = r->src_stride, to_stride = r->dst_stride;       \
+    const uint64_t last = r->width - sizeof(type);                               \
+    for (; rows; rows--, from += from_stride, to += to_stride) {                 \
+      fetch_ahead(from, from_stride, 2 * sizeof(type));                          \
+      type head = *(const type *)from, tail = *(const type *)(from + last);      \
+      *(type *)to = head, *(type *)(to + last) = tail;                           \
+    }                                                                            \
+    return;                                                                      \
   }
-  for (uint64_t i = 0, last = size - STEP;; i = i + STEP < last ? i + STEP : last) {
-    const block *from = (const block *)((const uint8_t *)src + i);
-    block *to = (block *)((uint8_t *)dst + i);
-    block a = from[0], b = from[1], c = from[2], d = from[3];
-    to[0] = a, to[1] = b, to[2] = c, to[3] = d;
-    if (i == last) break;
+
+/* Copies of an instruction set. The C library's own way with tiles (`rep movsb`) is many times slower from the first level
+ * cache to memory on some processors; it is left what is huge or overlaps. */
+#define COPIES(set, isa)                                                                                        \
+  isa static void copy_##set(void *dst, const void *src, uint64_t size) {                                       \
+    enum { STEP = sizeof(block128), MOST = 1 << 20 };                                                           \
+    uint64_t distance = (uint64_t)dst - (uint64_t)src;                                                          \
+    if (size < STEP || size > MOST || distance < size || -distance < size) {                                    \
+      memmove(dst, src, size);                                                                                  \
+      return;                                                                                                   \
+    }                                                                                                           \
+    for (uint64_t i = 0, last = size - STEP;; i = i + STEP < last ? i + STEP : last) {                          \
+      *(block128 *)((uint8_t *)dst + i) = *(const block128 *)((const uint8_t *)src + i);                        \
+      if (i == last) break;                                                                                     \
+    }                                                                                                           \
+  }                                                                                                             \
+  isa static void copy_rows_##set(const struct dma_request *r, uint64_t rows) {                                 \
+    const uint8_t *from = at(r->src);                                                                           \
+    uint8_t *to = at(r->dst);                                                                                   \
+    switch (31 - __builtin_clz(r->width)) {                                                                     \
+      case 0: COPY_SHORT_ROWS(uint8_t);                                                                         \
+      case 1: COPY_SHORT_ROWS(pair);                                                                            \
+      case 2: COPY_SHORT_ROWS(word);                                                                            \
+      case 3: COPY_SHORT_ROWS(words);                                                                           \
+      case 4: COPY_SHORT_ROWS(block16);                                                                         \
+      case 5: COPY_SHORT_ROWS(block32);                                                                         \
+      case 6: COPY_SHORT_ROWS(block64);                                                                         \
+      case 7: COPY_SHORT_ROWS(block128);                                                                        \
+    }                                                                                                           \
+    for (; rows; rows--, from += r->src_stride, to += r->dst_stride) {                                          \
+      if (r->width <= SHORT) fetch_ahead(from, r->src_stride, r->width);                                        \
+      copy_##set(to, from, r->width);                                                                           \
+    }                                                                                                           \
   }
+COPIES(any, )
+COPIES(avx, __attribute__((target("avx"))))
+
+/* Whether the processor has 256-bit vectors, and the system keeps them. */
+static bool has_avx(void) {
+  enum { PROCESSOR = 1, SAVED_AND_AVX = 3 << 27, STATES = 6 };
+  uint32_t a = PROCESSOR, b, c = 0, d;
+  __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+  if ((c & SAVED_AND_AVX) != SAVED_AND_AVX) return false;
+  __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+  return (a & STATES) == STATES;
 }
 
 static void copy_rows(const struct dma_request *r) {
+  static _Atomic int wide = -1;
   if (r->width == 0) return;
+  if (wide < 0) wide = has_avx();
   uint32_t rows = r->size / r->width;
-  if (r->src_stride == r->width && r->dst_stride == r->width) {
-    copy(at(r->dst), at(r->src), (uint64_t)rows * r->width);
-    return;
-  }
-  /* Short rows far apart are no stream that the processor would fetch ahead of. */
-  enum { LINE = 64, AHEAD = 12, SHORT = 1024 };
-  bool short_rows = r->width <= SHORT;
-  for (uint64_t k = 0; k < rows; k++) {
-    if (short_rows)
-      for (uint64_t at_byte = 0; at_byte < r->width; at_byte += LINE)
-        __builtin_prefetch(at(r->src + (k + AHEAD) * r->src_stride + at_byte));
-    copy(at(r->dst + k * r->dst_stride), at(r->src + k * r->src_stride), r->width);
-  }
+  if (r->src_stride == r->width && r->dst_stride == r->width)
+    (wide ? copy_avx : copy_any)(at(r->dst), at(r->src), (uint64_t)rows * r->width);
+  else
+    (wide ? copy_rows_avx : copy_rows_any)(r, rows);
 }
 
 static void upsample(const struct dma_request *r) {
@@ -145,7 +194,7 @@ static const struct limit {
 };
 
 bool exceeds_descriptor(const struct dma_request *request, char *message, size_t size) {
-  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+  _Pragma("unroll") for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
     uint32_t value;
     memcpy(&value, (const char *)request + limits[i].field, sizeof value);
     if (value <= limits[i].most) continue;

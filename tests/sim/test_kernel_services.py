@@ -184,6 +184,28 @@ def test_dma(shared: Bench) -> None:
     assert c[130:132].tolist() == [0x0909, (int(a[1]) & 0xFF00) | 9]
 
 
+def test_rows_of_every_width(shared: Bench) -> None:
+    """Rows of each width, far from each other, and rows that overlap with where they go."""
+    most, rows, apart = 600, 5, 640
+    body = f"""
+  for (int w = 1; w <= {most}; w++) {{
+    __global char* to = c + (w - 1) * {rows * apart};
+    DmaDirect_kGlobal_to_kLsram((int)to, (int)(a + w), w, 613, w * {rows}, {apart});
+    DmaDirect_kGlobal_to_kLsram((int)(to + 3), (int)to, w, {apart}, w * {rows}, {apart});
+  }}
+"""
+    text = kernel("__global char* a, __global char* c", pointers("__global char", "__global char"), body, DMA_HEAD)
+    a = np.random.default_rng(2).integers(-128, 128, 8000, np.int8)
+    want = np.full((most, rows, apart), -1, np.int8)
+    at = shared.place(want)
+    shared.run(text, shared.place(a), at, tasks=1)
+    for w in range(1, most + 1):
+        for row in range(rows):
+            want[w - 1, row, :w] = a[w + row * 613 :][:w]
+            want[w - 1, row, 3 : 3 + w] = want[w - 1, row, :w].copy()
+    assert (shared.read(at, want) == want).all()
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [
