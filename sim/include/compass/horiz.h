@@ -289,13 +289,29 @@ __COMPASS_FLOATS(X)
 #define __wdpa __vdpa
 #define __wqdpa __vqdpa
 #else
-#define __COMPASS_UNCLIPPED(name, R, X1, Y1, S, B, SUM) \
-  __COMPASS_FN R name(R acc, X1 x, Y1 y, B m) { return acc + __builtin_astype(SUM(__COMPASS_ACTIVE(X1, S, x, m), y), R); }
-__COMPASS_UNCLIPPED(__wqdpa, int8, char32, char32, char32, bool32, __compass_quad_sums)
-__COMPASS_UNCLIPPED(__wqdpa, int8, char32, uchar32, char32, bool32, __compass_quad_sums)
-__COMPASS_UNCLIPPED(__wqdpa, int8, uchar32, char32, char32, bool32, __compass_quad_sums)
-__COMPASS_UNCLIPPED(__wqdpa, uint8, uchar32, uchar32, char32, bool32, __compass_quad_sums)
-__COMPASS_UNCLIPPED(__wdpa, int8, short16, short16, short16, bool16, __compass_pair_sums)
+#ifdef __AVX2__ /* keeps clang from adding up products of several calls first, for which it has no registers */
+#define __COMPASS_IN_TURN(acc) __asm__ volatile("" : "+x"(acc))
+#else
+#define __COMPASS_IN_TURN(acc)
+#endif
+#define __COMPASS_UNCLIPPED(R, X1, Y1)                                                                               \
+  __COMPASS_FN R __wqdpa(R acc, X1 x, Y1 y, bool32 m) {                                                              \
+    X1 a = __COMPASS_ACTIVE(X1, char32, x, m);                                                                       \
+    acc += __builtin_astype(__compass_pair_sums(as_short16(__compass_even(a)), as_short16(__compass_even(y))), R);   \
+    __COMPASS_IN_TURN(acc);                                                                                          \
+    acc += __builtin_astype(__compass_pair_sums(as_short16(__compass_odd(a)), as_short16(__compass_odd(y))), R);     \
+    __COMPASS_IN_TURN(acc);                                                                                          \
+    return acc;                                                                                                      \
+  }
+__COMPASS_UNCLIPPED(int8, char32, char32)
+__COMPASS_UNCLIPPED(int8, char32, uchar32)
+__COMPASS_UNCLIPPED(int8, uchar32, char32)
+__COMPASS_UNCLIPPED(uint8, uchar32, uchar32)
+__COMPASS_FN int8 __wdpa(int8 acc, short16 x, short16 y, bool16 m) {
+  acc += __compass_pair_sums(__COMPASS_ACTIVE(short16, short16, x, m), y);
+  __COMPASS_IN_TURN(acc);
+  return acc;
+}
 #define __COMPASS_AS_ALWAYS(name, always, R, X1, Y1, B) \
   __COMPASS_FN R name(R acc, X1 x, Y1 y, B m) { return always(acc, x, y, m); }
 __COMPASS_AS_ALWAYS(__wdpa, __vdpa, short16, char32, char32, bool32)

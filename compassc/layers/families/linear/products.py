@@ -300,18 +300,22 @@ class _Products(Frame):
                     row = row + kx * self.dx
                 word = k.hold(near + row * self.chunk, "word")
                 with k.for_range(0, many, self.form.turn, "c") as c:
-                    yield held + c * self.per_word, word + c
+                    yield k.hold(held + c * self.per_word, "ws"), k.hold(word + c, "xs")
                 k.move(held, held + many * self.per_word)
 
     def _cells(self, near: Pointer, down: Value, run: Value, sums: list[list[Value]]) -> None:
         """Adds the products of the words of a segment's cells."""
         k, staged, wide = self.k, self.form.staged, self.per_word // PARTS
         with self._words(near, down, run) as (held, word):
+            pixels = [k.hold(word + i * self.sx * self.chunk, "xs") if i else word for i in range(len(sums))]
             for n in range(self.form.turn):
-                place = held + n * self.per_word
-                weights = [k.held("w", S.vload(place + j * wide, lanes=wide)) for j in range(PARTS)]
-                for i, own in enumerate(sums):
-                    value = word[i * self.sx * self.chunk + n]
-                    x = k.held("x", S.vbcast(value, lanes=REGISTER) if staged == FLOAT else spread_word(value, staged))
-                    for a, w in zip(own, weights, strict=True):
-                        k.assign(a, PRODUCTS[staged](a, x, w))
+                values = [pixel[n] for pixel in pixels]
+                xs = [
+                    k.held("x", S.vbcast(value, lanes=REGISTER) if staged == FLOAT else spread_word(value, staged))
+                    for value in values
+                ]
+                for part in range(PARTS):
+                    place = held + (n * self.per_word + part * wide)
+                    w = k.held("w", S.vload(place, lanes=wide))
+                    for own, x in zip(sums, xs, strict=True):
+                        k.assign(own[part], PRODUCTS[staged](own[part], x, w))
