@@ -157,7 +157,7 @@ class _Pixels(DepthwiseFrame):
                 S.dma_copy(self.wt, block.weights, self.each)
                 output = self.outputs_of(block, self._sums)
                 self._stage(block)
-                self.store(block, output, self._products)
+                self.store(block.tile, output, self._products)
         return k.kernel()
 
     def _stage(self, block: Block) -> None:

@@ -118,6 +118,16 @@ class Frame:
         k.splice(shared)
         return Output(row, columns, *invariant(rest, columns))
 
+    def store(self, tile: Tile, output: Output, products: Callable[[Value, Value], None], pixels: int = PIXELS) -> None:
+        """Stores the outputs of a tile; `products` works out the sums of so many pixels of them from a row and a column on."""
+        k, (p, i) = self.k, output.columns
+        with k.for_range(0, tile.tall, name=output.row):
+            k.splice(output.per_row)
+            with k.for_range(0, tile.now, pixels, p):
+                products(output.row, p)
+                with k.for_range(0, S.min(tile.now - p, pixels), name=i):
+                    k.splice(output.per_pixel)
+
 
 class Cut(NamedTuple):
     """Output rows and columns of a tile, and the input's under them."""
@@ -179,13 +189,3 @@ class DepthwiseFrame(Frame):
     def outputs_of(self, b: Block, sums: Callable[[Value], Sums]) -> Output:
         """Those of a block, of which `sums` gives the sums of one of the pixels that are worked on together."""
         return self.output(b.tile, "rpi", (b.o, b.o), lambda r, p, i: sums(i))
-
-    def store(self, b: Block, output: Output, products: Callable[[Value, Value], None]) -> None:
-        """Stores the outputs of a block; `products` works out the sums of `PIXELS` of them from a row and a column on."""
-        k, (p, i) = self.k, output.columns
-        with k.for_range(0, b.tile.tall, name=output.row):
-            k.splice(output.per_row)
-            with k.for_range(0, b.tile.now, PIXELS, p):
-                products(output.row, p)
-                with k.for_range(0, S.min(b.tile.now - p, PIXELS), name=i):
-                    k.splice(output.per_pixel)

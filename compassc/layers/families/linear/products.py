@@ -1,14 +1,15 @@
 """Kernels of convolutions and fully connected layers: output channels are the lanes.
 
 A tile of output pixels is worked on for one block of channels after the other. The input under the tile lies in LSRAM,
-weights come in segments, sums stay in LSRAM until the last one; see `tiles` and `formats`.
+weights come in segments, sums stay in LSRAM until the last one, and are outputs at once where there is but one; see `tiles`
+and `formats`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from compassc.build import Address, Expression, Pointer, Value, both, either
 from compassc.dsl import script as S
@@ -34,6 +35,7 @@ from compassc.layers.requantise import carried
 from compassc.layers.streams import bytes_of
 from compassc.layers.vectors import LANES, spread_word
 
+T = TypeVar("T")
 REGISTER = LANES // PARTS
 MOVED = {("int8", BYTE): 0x80808080, ("uint16", SHORT): 0x80008000}
 """The bits in which words of a data type and what they are staged as differ."""
@@ -105,6 +107,7 @@ class _Products(Frame):
         self.depth = self.chunk * f.per_word
         self.per_word = f.per_word * LANES
         """Elements of the weights of a word."""
+        self.is_one_segment = t.chunks == len(f.planes) == 1 and t.cells == s.window.kernel and not f.pair
 
     def kernel(self) -> Kernel:
         k, f = self.k, self.f
@@ -127,15 +130,23 @@ class _Products(Frame):
     def _block(self, tile: Tile, group: Value, block: Value, begins: Expression) -> None:
         """The outputs of a block of channels; `begins`: whether it is the first one of the tile."""
         k = self.k
-        given = [*vars(self).values(), *(vars(self.planes).values() if self.planes else ())]
-        operands = _operands([*given, tile, group, block, begins])
-        channel = k.part(self.form, operands, lambda: self._all_sums(tile, group, block, begins))
+        if self.is_one_segment:
+            self._at_once(tile, group, block, begins)
+            return
+        given = [tile, group, block, begins]
+        channel = self._part("sums", given, lambda: self._all_sums(tile, group, block, begins))
         k.define(k.lanes_mask, tail_of(self.own - block * LANES))
         output = self.output(tile, "rp", (channel, group * self.own + block * LANES), self._sums)
         with k.for_range(0, tile.tall, name=output.row):
             k.splice(output.per_row)
             with k.for_range(0, tile.now, name=output.columns[0]):
                 k.splice(output.per_pixel)
+
+    def _part(self, name: str, given: Iterable[object], make: Callable[[], T]) -> T:
+        """What a function gives whose statements kernels have in common; `given`: values and addresses that they have beside
+        those of the kernel."""
+        own = [*vars(self).values(), *(vars(self.planes).values() if self.planes else ())]
+        return self.k.part((name, self.form), _operands([*own, *given]), make)
 
     def _all_sums(self, tile: Tile, group: Value, block: Value, begins: Expression) -> Value:
         """The sums of a block of channels for all pixels of a tile; gives its first channel."""
@@ -150,6 +161,38 @@ class _Products(Frame):
                 self._stage(tile, group, piece)
             self._segments(tile, channel, piece)
         return channel
+
+    def _at_once(self, tile: Tile, group: Value, block: Value, begins: Expression) -> None:
+        """The outputs of a block where one segment has all weights: the sums of a few pixels become outputs at once."""
+        k, f, (start,) = self.k, self.f, self.starts
+        channel = k.held("chan", (group * self.blocks + block) * LANES)
+        begin = [k.held("begin", S.vload(start + channel + part, lanes=REGISTER)) for part in range(0, LANES, REGISTER)]
+        with k.when(begins):
+            self._part("input", [tile, group], lambda: self._stage(tile, group, S.i32(0)))
+        run = k.held("run", self.kw * self.chunk)
+        each = self.kh * run * self.per_word
+        S.dma_copy(self.wt, self.weights + channel / LANES * each, each)
+        k.define(k.lanes_mask, tail_of(self.own - block * LANES))
+
+        def products(r: Value, p: Value) -> None:
+            self._part("pixels", [begin, run, r, p], lambda: self._few_pixels(begin, run, r, p))
+
+        def made(r: Value, p: Value, i: Value) -> Value:
+            value = k.let(S.vload(self.sums + i * LANES, lanes=LANES))
+            return value if f.staged == FLOAT else value.within(f.low, f.high)
+
+        output = self.output(tile, "rpi", (channel, group * self.own + block * LANES), made)
+        self.store(tile, output, products, self.form.pixels)
+
+    def _few_pixels(self, begin: Sequence[Value], run: Value, r: Value, p: Value) -> None:
+        """The sums of pixels that are worked on together, which begin in registers."""
+        k = self.k
+        sums = [[k.changing("a", part) for part in begin] for _ in range(self.form.pixels)]
+        near = k.hold(self.xt + (r * self.sy * self.wide + p * self.sx) * self.chunk, "near")
+        self._cells(near, self.kh, run, sums)
+        for i, own in enumerate(sums):
+            for part, a in enumerate(own):
+                S.vstore(a, self.sums + (i * LANES + part * REGISTER))
 
     def _sums(self, r: Value, p: Value) -> Sums:
         """The sums of a pixel."""
@@ -199,7 +242,7 @@ class _Products(Frame):
                 k.assign(iy, S.i32(-1))
         return iy
 
-    def _stage(self, tile: Tile, group: Value, piece: Value) -> None:
+    def _stage(self, tile: Tile, group: Value, piece: Expression) -> None:
         """The input under the tile as words in LSRAM; once for all blocks where it is one chunk."""
         k, dtype, staged, depth = self.k, self.form.dtype, self.form.staged, self.depth
         columns = self._columns(tile)

@@ -105,7 +105,7 @@ class Quads(DepthwiseFrame):
         ahead = k.held("ahead", item + S.get_local_size())
         with k.when(ahead < self.items):
             self._fetch(ahead)
-        self.store(b, output, partial(self._products, begin, weights))
+        self.store(b.tile, output, partial(self._products, begin, weights))
 
     def _sums(self, i: Value) -> Value:
         """The sums of a pixel."""
