@@ -2,7 +2,8 @@
 
 Lanes are 32 cells of the state, and the cells are shared between the TECs. The hidden state lies in memory that all
 TECs see, twice: a step reads one copy and writes the other, and a barrier ends it. Weights are packed so that a loaded
-vector holds one input (of 8-bit integers four) of 32 cells, for every gate in turn.
+vector holds one input (of 8-bit integers four) of 32 cells, for every gate in turn. Where they do not stay in LSRAM, the
+sums over the inputs of several steps are computed at once, before these steps, so that their weights are moved once for all.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from compassc.layers.machine import Share, configuration
 from compassc.layers.requantise import Pair, Sum
 from compassc.layers.vectors import LANES, everywhere, load, pointee, spread, wide
 
-ALL, LEAST, MOST = Share(7), Share(1, 16), Share(3)
-"""LSRAM for everything, and the least and the most for weights."""
+ALL, LEAST, MOST, INPUTS = Share(7), Share(1, 16), Share(3), Share(1)
+"""LSRAM for everything, the least and the most for weights, and the most for inputs of several steps."""
 Gates = tuple[int, ...]
 
 
@@ -76,6 +77,8 @@ class Recurrence:
             self.form, self.kind, self.state_type = "float", "float32", "float32"
         self.per_word = 4 if self.form == "dot" else 1
         """Inputs of a loaded vector of weights."""
+        self.parts = 2 if self.form == "halves" else 1
+        """Vectors of a gate's sum."""
         self.words = {"x": -(-self.features // self.per_word), "h": -(-self.cell // self.per_word)}
         self.first = keeps if isinstance(keeps, Tensor) else None
         self.k.lanes_of = self._of_cells
@@ -86,14 +89,21 @@ class Recurrence:
 
     def _allocate(self, keeps: bool, tables: int) -> None:
         own, shared = Memory(self.padded, self.state_type), Memory(self.padded, self.state_type, "shared")
-        arrays = {"xs": Memory(-(-self.features // LANES) * LANES, self.layer.input.dtype), "hs": own}
+        inputs = Memory(-(-self.features // LANES) * LANES, self.layer.input.dtype)
+        arrays = {"xs": inputs, "hs": own}
         arrays["state"] = shared._replace(size=2 * self.padded)
         if len(self.phases) > 1:
             arrays |= {"rs": own, "handed": shared}
         if keeps:
             arrays["kept"] = Memory(self.padded, self.kind)
         row = max(map(len, self.phases)) * LANES * self.per_word * self.weights.itemsize
-        self.most = self._most(row, ALL.size - sum(a.lsram for a in arrays.values()) - tables)
+        free = ALL.size - sum(a.lsram for a in arrays.values()) - tables
+        self.at_once = 0 if self._stay(row, free) else self._at_once(inputs)
+        if self.at_once:
+            arrays["xs"] = inputs._replace(size=-(-self.at_once * self.features // LANES) * LANES)
+            arrays["ahead_sums"] = Memory(self.at_once * self._sums_of_step, self.kind, "shared")
+            free += inputs.lsram - arrays["xs"].lsram
+        self.most = self._most(row, free)
         if self.most * row < LEAST.size or self.most == 0:
             raise LayerError(f"states of {self.cell} cells with {self.features} features do not fit LSRAM")
         arrays = {"wt": Memory(self.most * row // self.weights.itemsize, self.weights.dtype.name)} | arrays
@@ -103,16 +113,42 @@ class Recurrence:
         """The number of blocks of cells whose weights are kept in LSRAM."""
         return most // sum(self.words.values()) if len(self.phases) == 1 else 0
 
+    @property
+    def _sums_of_step(self) -> int:
+        """The numbers of the sums over the inputs of a step."""
+        return self.padded * self.gates * self.parts
+
+    def _at_once(self, inputs: Memory) -> int:
+        """Steps whose sums over the inputs are computed at once; 0 where each step computes its own, as where the inputs of all
+        but the first one would not begin with a word."""
+        if self.features % self.per_word:
+            return 0
+        own = INPUTS.size // (self.features * numpy_dtype(inputs.dtype).itemsize)
+        all_ = configuration().gsram_bytes // 2 // (self._sums_of_step * numpy_dtype(self.kind).itemsize)
+        found = min(self.count, own, all_)
+        return found if found > 1 else 0
+
+    def _blocks_of_tec(self) -> int:
+        return -(-self.padded // LANES // configuration().tecs)
+
+    def _options(self, row: int, free: int) -> set[int]:
+        """Words of weights, of `row` bytes each, that LSRAM may hold."""
+        found = {min(MOST.size * parts // MOST.parts, free) // row for parts in range(1, ALL.parts + 1)}
+        return {most for most in found if most * row >= LEAST.size and most > 0}
+
+    def _stay(self, row: int, free: int) -> bool:
+        """Whether the weights may stay in LSRAM."""
+        return any(self._room(most) >= self._blocks_of_tec() for most in self._options(row, free))
+
     def _most(self, row: int, free: int) -> int:
-        """Words of weights in LSRAM, of `row` bytes each: those that need the fewest transfers in a step, else the usual ones."""
-        usual, blocks = min(MOST.size, free) // row, -(-self.padded // LANES // configuration().tecs)
+        """Words of weights in LSRAM: those that need the fewest transfers in a step, else the usual ones."""
+        usual = min(MOST.size, free) // row
 
         def cost(most: int) -> tuple[int, int]:
-            kept = self._room(most) >= blocks
+            kept = self._room(most) >= self._blocks_of_tec()
             return 0 if kept else sum(-(-words // most) for words in self.words.values()), abs(most - usual)
 
-        options = {min(MOST.size * parts // MOST.parts, free) // row for parts in range(1, ALL.parts + 1)}
-        return choose("weights", (most for most in options if most * row >= LEAST.size and most > 0), cost, str) or 0
+        return choose("weights", self._options(row, free), cost, str) or 0
 
     # -- numbers
 
@@ -152,13 +188,62 @@ class Recurrence:
                     if self.first:
                         self.keep(load(pointers[2] + place, k.mask, self.first.dtype, LANES))
                 S.barrier()
-                with k.for_range(0, self.steps_, name="t") as self.t:
-                    backwards = self.layer.word("direction", "FORWARD", ("FORWARD", "REVERSE")) == "REVERSE"
+                backwards = self.layer.word("direction", "FORWARD", ("FORWARD", "REVERSE")) == "REVERSE"
+                with (
+                    self._chunks(pointers[0], backwards) as (first, last),
+                    k.for_range(first, last, name="t") as self.t,
+                ):
                     self.step = k.held("at", self.steps_ - 1 - self.t if backwards else self.t + 0)
                     self.age = k.held("age", self.image * self.steps_ + self.t)
-                    source = pointers[0] + (self.image * self.steps_ + self.step) * features
-                    S.dma_copy(memory["xs"], source, features)
+                    if self.at_once:
+                        self.early = memory["ahead_sums"] + (self.t - first) * self._sums_of_step
+                    else:
+                        source = pointers[0] + (self.image * self.steps_ + self.step) * features
+                        S.dma_copy(memory["xs"], source, features)
                     yield
+
+    @contextmanager
+    def _chunks(self, inputs: Address, backwards: bool) -> Iterator[tuple[Expression, Expression]]:
+        """Statements for the steps from a first to a last one, whose sums over the inputs are known where there are several."""
+        k, memory = self.k, self.memory
+        if not self.at_once:
+            yield S.i32(0), self.steps_
+            return
+        with k.for_range(0, self.steps_, self.at_once, "first") as first:
+            last = k.held("last", S.min(first + self.at_once, self.steps_))
+            count = k.held("steps", last - first)
+            lowest = k.held("lowest", self.steps_ - last if backwards else first + 0)
+            source = inputs + (self.image * self.steps_ + lowest) * self.features
+            S.dma_copy(memory["xs"], source, count * self.features)
+            for number, gates in enumerate(self.phases):
+                self._add_early(number, gates, count, backwards)
+            yield first, last
+
+    def _early_place(self, number: int) -> Expression:
+        """Where the sums of a phase over the inputs of a step begin, of the present block."""
+        return self.at * (self.gates * self.parts) + sum(map(len, self.phases[:number])) * (LANES * self.parts)
+
+    def _add_early(self, number: int, gates: Gates, steps: Expression, backwards: bool) -> None:
+        """Sums of a phase's gates over the inputs of all steps of a chunk."""
+        k, row, size = self.k, len(gates) * LANES * self.per_word, len(gates) * self.parts
+        count, packed = k.number(self.words["x"]), k.pointer(self._packed(gates))
+        with self._each_block() as block:
+            weights = k.hold(packed + block * (sum(self.words.values()) * row), "base")
+            place = k.held("place", self._early_place(number))
+            with k.for_range(0, count, self.most, "c0") as c0:
+                words = k.held("words", S.min(count - c0, self.most))
+                S.dma_copy(self.memory["wt"], weights + c0 * row, words * row)
+                with k.for_range(0, steps, name="s") as s:
+                    own = k.held("own", steps - 1 - s if backwards else s + 0)
+                    at = k.hold(self.memory["ahead_sums"] + (s * self._sums_of_step + place), "sums_at")
+                    found = [k.changing("sum", everywhere(0, self.kind)) for _ in range(size)]
+                    with k.when(c0 > 0):
+                        for i, total in enumerate(found):
+                            k.assign(total, S.vload(at + i * LANES, lanes=LANES))
+                    operands = k.hold(self.memory["xs"] + own * self.features, "operands")
+                    self._over_words(found, operands, c0, words, self.memory["wt"], row)
+                    for i, total in enumerate(found):
+                        S.vstore(total, at + i * LANES)
 
     @contextmanager
     def _each_block(self) -> Iterator[Value]:
@@ -186,7 +271,12 @@ class Recurrence:
             every = sum(self.words.values()) * row
             weights, self.sums, first = k.hold(packed + block * every, "base"), {}, self.words["x"] * row
             held = k.hold(memory["wt"] + self.is_kept * (slot * every), "held")
-            self._add_products(gates, "x", memory["xs"], weights, held)
+            if self.at_once:
+                at = k.hold(self.early + self._early_place(number), "sums_at")
+                loaded = [k.let(S.vload(at + i * LANES, lanes=LANES)) for i in range(len(gates) * self.parts)]
+                self._keep_sums(gates, "x", loaded)
+            else:
+                self._add_products(gates, "x", memory["xs"], weights, held)
             self._add_products(gates, "h", own, weights + first, k.hold(held + self.is_kept * first, "held"))
             yield
             k.assign(slot, slot + 1)
@@ -219,19 +309,27 @@ class Recurrence:
         """The loop over the words of one part of the weights, in segments of at most so many that LSRAM holds."""
         k, row = self.k, len(gates) * LANES * self.per_word
         count = k.number(self.words[of])
-        sums = [
-            [k.changing("sum", everywhere(0, self.kind)) for _ in gates] for _ in range(1 + (self.form == "halves"))
-        ]
+        sums = [k.changing("sum", everywhere(0, self.kind)) for _ in range(len(gates) * self.parts)]
         with k.for_range(0, count, self.most, "c0") as c0:
             words = k.held("words", S.min(count - c0, self.most))
             with k.when(either(self.is_kept == 0, self.age == 0)):
                 S.dma_copy(held, weights + c0 * row, words * row)
-            with k.for_range(0, words, name="c") as c:
-                {"dot": self._dot, "halves": self._halves, "float": self._float}[self.form](
-                    sums, operands, c0 + c, held + c * row
-                )
+            self._over_words(sums, operands, c0, words, held, row)
+        self._keep_sums(gates, of, sums)
+
+    def _over_words(
+        self, sums: list[Value], operands: Pointer, first: Expression, words: Expression, held: Address, row: int
+    ) -> None:
+        """Adds the products of so many words of the inputs or of the state, from the first on."""
+        count = len(sums) // self.parts
+        with self.k.for_range(0, words, name="c") as c:
+            {"dot": self._dot, "halves": self._halves, "float": self._float}[self.form](
+                [sums[n * count : (n + 1) * count] for n in range(self.parts)], operands, first + c, held + c * row
+            )
+
+    def _keep_sums(self, gates: Gates, of: str, sums: list[Value]) -> None:
         for i, gate in enumerate(gates):
-            self.sums[gate, of] = self._sum(gate, of, *(parts[i] for parts in sums))
+            self.sums[gate, of] = self._sum(gate, of, *sums[i :: len(gates)])
 
     def _sum(self, gate: int, of: str, value: Value, low: Value | None = None) -> Sum:
         """A gate's sum; of 16-bit integers value * 2^8 + low."""
