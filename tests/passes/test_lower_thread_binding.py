@@ -26,6 +26,12 @@ def test_more_turns_than_tecs_are_rounds():
     assert "T.serial(S.get_local_id(" in after(NAME, FILL.format("n"))
 
 
+def test_one_turn_is_what_one_tec_does():
+    nest = "for u in T.serial(2, 3, 1):\n    for i in T.threadIdx_x(0, 1, 1):\n        for j in T.parallel(0, 1, 1):\n            p[(u + i) + j] = 1"
+    assert after(NAME, nest, True) == 'if (S.get_local_id(dtype="int32") == 0):\n    p[((2 + 0) + 0)] = 1'
+    assert after(NAME, READ.join(["for u in T.serial(0, 1, 1):\n    ", "\n    break"]), False).startswith("for u")
+
+
 def test_turns_of_a_loop_around_wait_where_they_may_read_each_other():
     nest = "for t in T.serial(0, 3, 1, nonneg=True):\n    " + FILL.format(4).replace("\n", "\n    ")
     assert "S.barrier" not in after(NAME, nest), "stages never read what another turn of theirs computes"

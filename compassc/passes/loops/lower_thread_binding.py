@@ -3,25 +3,27 @@
 Before: functions whose schedule is being lowered (`EXPRESSIONS`). After, on an NPU: loops of `threadIdx.x` are loops over TECs,
 in rounds where there are more turns than TECs; statements are looked at level by level: a level without such loops is one
 TEC's (or, inside of one, that of the TEC whose turn it is), a level with some is a sequence of segments, after each of which
-all TECs wait. On a grid threads and blocks stay loops, and each statement of blocks' outermost level is a launch. Elsewhere,
-and for all other threads, there are plain loops.
+all TECs wait; loops of one turn are gone, but those of vectors. On a grid threads and blocks stay loops, and each statement of
+blocks' outermost level is a launch. Elsewhere, and for all other threads, there are plain loops.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
+from compassc.analysis.statements import mutable_vars, own_breaks
 from compassc.analysis.structure import is_pure, variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.stmts import EXPRESSIONS, STAGES, Body, IRModule, PrimFunc, Stmt
-from compassc.ir.visit import walk_exprs, walk_stmts
+from compassc.ir.visit import substitute_body, walk_exprs, walk_stmts
 from compassc.passes.loops._functions import on_schedules
 from compassc.te.errors import LowerError
 from compassc.te.machine import OWN_MEMORY, Machine, Npu, barrier, between_launches, is_barrier, machine_of
-from compassc.tir.blocks import constant, is_declaration
+from compassc.tir.blocks import constant, is_declaration, loop_extent
 
 NAME = "LowerThreadBinding"
 _SERIAL = ("parallel", "blockIdx", "vthread", "threadIdx")
@@ -91,8 +93,35 @@ def _on_tecs(f: PrimFunc, machine: Machine) -> Body:
     rest = tuple(s for s in f.body if not is_declaration(s))
     stages = f.attr(EXPRESSIONS) == STAGES
     alone = stages or bool(f.attr(EXPRESSIONS)) and (any(map(_shared, rest)) or not _same_for_all(rest))
-    turn = Binary("eq", _tec(), _ZERO) if alone else None
-    return (*head, *_Tecs(machine.tecs, stages).level(rest, turn, (), repeated=False))
+    turn, mutable = Binary("eq", _tec(), _ZERO) if alone else None, mutable_vars(f)
+    rest = _without_single_turns(rest, mutable)
+    return (*head, *_Tecs(machine.tecs, stages, mutable).level(rest, turn, (), repeated=False))
+
+
+def _runs_once(s: S.For, mutable: frozenset[Var]) -> bool:
+    """Whether a loop has one turn, and its variable one value, which may stand for it. `mutable`: variables that change."""
+    return loop_extent(s) == 1 and s.loop_var not in mutable and not own_breaks(s.body)
+
+
+def _only_turn(s: S.For) -> Body:
+    """What a loop of one turn does."""
+    return substitute_body(s.body, {s.loop_var: s.min})
+
+
+def _without_single_turns(body: Body, mutable: frozenset[Var]) -> Body:
+    """Statements without the loops of one turn that run in order."""
+    made: list[Stmt] = []
+    for s in body:
+        new = s.map(lambda e: e, partial(_without_single_turns, mutable=mutable)) if s.bodies() else s
+        if isinstance(new, S.For) and _plain_kind(new) and _runs_once(new, mutable):
+            made += _only_turn(new)
+        else:
+            made.append(new)
+    return tuple(made)
+
+
+def _plain_kind(s: S.For) -> bool:
+    return not s.kind.startswith("threadIdx") and _kind(s) in ("serial", "unrolled")
 
 
 _FORMS: Mapping[str, Callable[[PrimFunc, Machine], Body]] = {"": _on_host, "loops": _on_tecs, "grid": _on_grid}
@@ -130,10 +159,11 @@ def _owned(body: Sequence[Stmt], turn: Expr | None) -> list[Stmt]:
 
 
 class _Tecs:
-    """What TECs run. `stages`: the loops are those of stages, which other turns of theirs do not read."""
+    """What TECs run. `stages`: the loops are those of stages, which other turns of theirs do not read. `mutable`: variables
+    that change."""
 
-    def __init__(self, tecs: int, stages: bool) -> None:
-        self.tecs, self.stages = tecs, stages
+    def __init__(self, tecs: int, stages: bool, mutable: frozenset[Var]) -> None:
+        self.tecs, self.stages, self.mutable = tecs, stages, mutable
 
     def level(self, body: Body, turn: Expr | None, own: tuple[Var, ...], repeated: bool) -> Body:
         """The statements of a level. `turn`: when the TEC runs what is not shared out (None: always); `own`: variables that
@@ -187,6 +217,8 @@ class _Tecs:
         fits = isinstance(s.stop, IntImm) and s.stop.value <= self.tecs
         if any(map(_shared, s.body)):
             return self._together(s, own, fits)
+        if _runs_once(s, self.mutable):
+            return _owned(_only_turn(s), Binary("eq", _tec(), _ZERO))
         body = _plain(s.body)
         if fits:
             return [S.For(s.loop_var, "tec", _ZERO, s.stop, _ONE, body, span=s.span)]
