@@ -229,7 +229,8 @@ class Job:
         for i in apart(sizes, self.program.gap):
             found[i] = self.device.allocator.allocate(sizes[i] + OVERREAD)
             self._owned.append(found[i])
-            self.device.clear(found[i], sizes[i])
+        for i, address in found.items():  # once there is room for all of them, since it takes a while
+            self.device.clear(address, sizes[i])
         return found
 
     @property
