@@ -156,7 +156,7 @@ class _Slicer:
         if any(sides):
             out.append(["if", self.expr(cond), *sides])
 
-    def extent(self, size: Any) -> Any:
+    def extent(self, size: object) -> Any:
         """A byte count given as an int, an expression, or an operator list over them."""
         if isinstance(size, E.Expr):
             return self.expr(size)
@@ -375,7 +375,7 @@ def _calls(e: object) -> bool:
 def program(module: S.IRModule) -> dict[str, Any]:
     """The extents program of a lowered module, for `compass_core.extents.evaluate`."""
     scopes = {p.dtype.scope for p in module.entry_func.params if isinstance(p.dtype, PointerType)}
-    functions: dict[str, dict[str, Any]] = {}
+    functions: dict[str, dict[str, object]] = {}
     for f in module.functions:
         slicer = _Slicer(f, scopes)
         functions[f.name] = {"params": slicer.params, "body": prefetches.apart(_prune(slicer.body(f.body), set()))}

@@ -131,7 +131,7 @@ class Builder(Recorder):
         self._counts[prefix] += 1
         return self.name(f"{prefix}{self._counts[prefix]}")
 
-    def parameter(self, hint: str, kind: DataType | PointerType, argument: Any) -> E.Var:
+    def parameter(self, hint: str, kind: DataType | PointerType, argument: object) -> E.Var:
         """A new parameter, with the argument of its calls."""
         var = self.made_variable(self.fresh(hint), kind)
         self.parameters.append((var, argument))
@@ -233,7 +233,7 @@ class Builder(Recorder):
     def statement(self, text: str, made: Callable[[], S.Stmt], variables: Sequence[E.Var]) -> None:
         self.add(text, lambda: (made(),), variables)
 
-    def store(self, target: Any, index: Any, value: Any) -> None:
+    def store(self, target: object, index: object, value: object) -> None:
         from compassc.language.parser.access import resolve
 
         variables: list[E.Var] = []
@@ -243,7 +243,7 @@ class Builder(Recorder):
             key, lambda: resolve(target, index).store(value), text, variables, lambda value: whole_range(value.dtype)
         )
 
-    def macro(self, macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def macro(self, macro: Macro, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         """The statements of a macro, which may change its arguments. What is known of their ranges must hold behind it."""
         bound = _signature(macro.py_func).bind(*args, **kwargs)
         bound.apply_defaults()
@@ -258,7 +258,7 @@ class Builder(Recorder):
         self.called[macro.__name__] = macro.py_func.__module__
         self.add(call_text(macro.__name__, args, kwargs), made, variables, changed)
 
-    def paste(self, macro: Macro, *arguments: Any) -> None:
+    def paste(self, macro: Macro, *arguments: object) -> None:
         self.macro(macro, arguments, {})
 
     @contextmanager
@@ -362,9 +362,9 @@ class Builder(Recorder):
 
 
 _signature = cache(signature)
-_CHANGED: dict[tuple[Any, ...], tuple[bool, ...]] = {}
+_CHANGED: dict[tuple[object, ...], tuple[bool, ...]] = {}
 """Which arguments macros change, by macro and types of arguments."""
-_LOOPS: dict[tuple[Any, ...], DataType] = {}
+_LOOPS: dict[tuple[object, ...], DataType] = {}
 """Types of loops' variables, by those of the bounds."""
 _span = lru_cache(1 << 14)(Span)
 
@@ -415,7 +415,7 @@ def invariant(lines: Sequence[Line], changing: Collection[Value | Pointer]) -> t
     return shared, [line for line in lines if line not in shared]
 
 
-def expanded(macro: Macro, arguments: Mapping[str, Any]) -> S.Body:
+def expanded(macro: Macro, arguments: Mapping[str, object]) -> S.Body:
     """The statements of a macro, as the parser makes them, by its arguments' names."""
     from compassc.language.parser.function import FunctionParser
     from compassc.language.parser.module import ModuleParser

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, ClassVar, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, cast
 
 import numpy as np
 
@@ -27,13 +27,17 @@ from compassc.language.parser.values import PointerValue
 from compassc.language.parser.values import Value as Plain
 from compassc.ops.core import Op
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from compassc.language.functions import Macro, PyPrimFunc
+
+_F = TypeVar("_F", bound=Callable[..., object])
+_T = TypeVar("_T")
 
 
 class Recorder:
     """Makes values. Statements need a `Builder`, which is one, too."""
 
-    functions: ClassVar[tuple[Any, ...]] = ()
+    functions: ClassVar[tuple[object, ...]] = ()
     _adapt = True
     """Whether literals take the types of the values beside them, as in a kernel's own text."""
 
@@ -47,10 +51,10 @@ class Recorder:
         with parsing(self):
             yield
 
-    def operation(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def operation(self, op: Op, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         args = tuple([x if type(x) in _PLAIN else plain(x) for x in args])
         variables: list[E.Var] = [] if op.effect in ("pure", "read") else [EFFECT]
-        key: tuple[Any, ...] = (op.name, types_of(args, variables))
+        key: tuple[object, ...] = (op.name, types_of(args, variables))
         if kwargs:
             kwargs = {k: plain(v) for k, v in kwargs.items()}
             key = (*key, tuple(kwargs), types_of(kwargs.values(), variables))
@@ -59,7 +63,7 @@ class Recorder:
 
     def _result(
         self,
-        key: tuple[Any, ...],
+        key: tuple[object, ...],
         made: Callable[[], Any],
         text: str,
         variables: Sequence[E.Var],
@@ -105,14 +109,14 @@ class Recorder:
         range_of = partial(_range_of_operator, (a, b))
         return Value.lazy(form, partial(_binary, symbol, a, b, adapt), text, variables, range_of, False)
 
-    def unary(self, symbol: str, a: Any) -> Any:
+    def unary(self, symbol: str, a: Any) -> Value:
         from compassc.language.parser.operators import unary
 
         e = unary(symbol, a).expr
         text = f"{symbol}{shown(a)}"
         return Value.lazy(e.data_type, e, text, a.variables, lambda _: ranges.of_operator(e, (a, -1)), False)
 
-    def load(self, target: Any, index: Any) -> Any:
+    def load(self, target: object, index: object) -> Any:
         variables: list[E.Var] = []
         key = ("[]", *types_of((target, index), variables))
 
@@ -125,7 +129,7 @@ class Recorder:
             key, made, f"{shown(target)}[{argument(index)}]", variables, lambda value: whole_range(value.dtype)
         )
 
-    def formula(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def formula(self, function: Callable[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         """The value of a formula, whose text is the call."""
         outer, self._adapt = self._adapt, False  # as where the parser meets a function of Python
         try:
@@ -142,16 +146,16 @@ class Recorder:
         """A call that has an effect."""
         raise TypeError(f"{text} is a statement, which needs a Builder")
 
-    def store(self, target: Any, index: Any, value: Any) -> None:
+    def store(self, target: object, index: object, value: object) -> None:
         raise TypeError(f"{target}[{index}] = {value} is a statement, which needs a Builder")
 
-    def macro(self, macro: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def macro(self, macro: Macro, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         raise TypeError(f"the macro {macro.__name__} is statements, which need a Builder")
 
-    def function(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def function(self, func: PyPrimFunc, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         raise TypeError(f"{func.__name__}: a kernel in the making calls no sub-functions")
 
-    def text(self, value: Any) -> str:
+    def text(self, value: object) -> str:
         return str(value) if isinstance(value, (Value, Pointer)) else _refused(value)
 
     def take_address(self, variable: E.Var) -> None:
@@ -185,7 +189,7 @@ def formula(function: _F) -> _F:
     whoever reads it as a kernel file calls the function again."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         recorder = LOCAL.parser
         if isinstance(recorder, Recorder):
             return recorder.formula(function, args, kwargs)
@@ -194,13 +198,13 @@ def formula(function: _F) -> _F:
     return cast(_F, call)
 
 
-def _refused(value: Any) -> NoReturn:
+def _refused(value: object) -> NoReturn:
     raise no_text(value)
 
 
 _NO_MODULE: Any = None
 """What is made here calls no sub-functions."""
-_FORMS: dict[tuple[Any, ...], Any] = {}
+_FORMS: dict[tuple[object, ...], Any] = {}
 """What operations and operators give, by the types of their operands (literals by themselves): a type, a tuple of types, VOID
 for a statement."""
 SAME, OTHER = object(), object()
@@ -220,32 +224,32 @@ def _statement(found: Any) -> S.Stmt:
     return found if isinstance(found, S.Stmt) else S.Evaluate(found.expr)
 
 
-def _operation(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _operation(op: Op, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
     from compassc.language.parser.calls import build_op
 
     return build_op(_NO_MODULE, op, args, kwargs)
 
 
-def _range_of_operation(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], value: Value) -> Range:
+def _range_of_operation(op: Op, args: tuple[object, ...], kwargs: dict[str, object], value: Value) -> Range:
     operands = [*args, *(v for k, v in kwargs.items() if k in op.operands)]
     return ranges.of_operation(op.name, value.dtype, operands)
 
 
-def _range_of_operator(operands: tuple[Any, Any], value: Value) -> Range:
+def _range_of_operator(operands: tuple[object, object], value: Value) -> Range:
     return ranges.of_operator(value.expr, operands)
 
 
-def _binary(symbol: str, a: Any, b: Any, adapt: bool) -> Any:
+def _binary(symbol: str, a: object, b: object, adapt: bool) -> Any:
     from compassc.language.parser.operators import binary
 
     return binary(symbol, a, b, adapt=adapt)
 
 
-def once(make: Callable[[], Any]) -> Callable[[], Any]:
+def once(make: Callable[[], _T]) -> Callable[[], _T]:
     """The same function, which does its work once."""
-    held: list[Any] = []
+    held: list[_T] = []
 
-    def made() -> Any:
+    def made() -> _T:
         if not held:
             held.append(make())
         return held[0]
@@ -253,39 +257,38 @@ def once(make: Callable[[], Any]) -> Callable[[], Any]:
     return made
 
 
-def types_of(operands: Iterable[Any], variables: list[E.Var]) -> tuple[Any, ...]:
+def types_of(operands: Iterable[object], variables: list[E.Var]) -> tuple[object, ...]:
     """What counts of operands for the type of what is made of them. Their variables are added to others."""
-    found: list[Any] = []
+    found: list[object] = []
     for x in operands:
-        kind = type(x)
-        if kind is Value:
+        if type(x) is Value:
             found.append(x.dtype)
             variables += x.variables
-        elif kind is Pointer:
+        elif type(x) is Pointer:
             found.append((x.elem, x.scope, x.blocked))
             variables += x.variables
-        elif kind is tuple or kind is list:
-            found.append((kind, types_of(x, variables)))
-        elif kind is slice:
-            found.append((kind, types_of((x.start, x.stop, x.step), variables)))
+        elif type(x) is tuple or type(x) is list:
+            found.append((type(x), types_of(x, variables)))
+        elif type(x) is slice:
+            found.append((type(x), types_of((x.start, x.stop, x.step), variables)))
         else:
-            found.append((kind, x))
+            found.append((type(x), x))
     return tuple(found)
 
 
 _PLAIN = frozenset((Value, Pointer, int, float, bool, str, type(None)))
 
 
-def plain(x: Any) -> Any:
+def plain(x: object) -> object:
     """An argument with the numbers of NumPy in it as those of Python."""
     if type(x) in _PLAIN:
         return x
     if isinstance(x, np.generic):
         return x.item()
-    return type(x)(map(plain, x)) if type(x) in (tuple, list) else x
+    return type(x)(map(plain, x)) if type(x) is tuple or type(x) is list else x
 
 
-def shown(x: Any) -> str:
+def shown(x: object) -> str:
     """An operand as a kernel's text has it."""
     if isinstance(x, (Value, Pointer)):
         return x.name
@@ -300,14 +303,14 @@ def shown(x: Any) -> str:
     return repr(x)
 
 
-def argument(x: Any) -> str:
+def argument(x: object) -> str:
     """An argument as a kernel's text has it: nothing follows that would need brackets."""
     if isinstance(x, (Value, Pointer)):
         return x.source
     return repr(x) if isinstance(x, (int, float)) else shown(x)
 
 
-def call_text(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+def call_text(name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> str:
     given = [x.source if type(x) is Value or type(x) is Pointer else argument(x) for x in args]
     if kwargs:
         given += [f"{k}={argument(v)}" for k, v in kwargs.items()]

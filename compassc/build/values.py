@@ -116,7 +116,7 @@ class Value(Expression):
         """The same value under another text, which is a call."""
         return Value.lazy(self._type, lambda: self.expr, source, self.variables, lambda _: self.range)
 
-    def __getitem__(self, index: Any) -> Value:
+    def __getitem__(self, index: object) -> Value:
         e = E.GetElement(self.expr, element_index(self.dtype, index))
         variables = (*self.variables, *(index.variables if isinstance(index, Value) else ()))
         return Value.lazy(e.data_type, e, f"{self}[{index}]", variables, lambda _: self.range)

@@ -64,7 +64,7 @@ class Worker:
     def answer(self) -> tuple[str, object, str] | None:
         """What it says of its part; None when it has ended."""
         try:
-            answer: tuple[str, Any, str] = self.link.recv()
+            answer: tuple[str, object, str] = self.link.recv()
             return answer
         except (EOFError, OSError):
             return None

@@ -53,7 +53,7 @@ def _reported(method: Callable[..., T]) -> Callable[..., T]:
     signature = inspect.signature(method)
 
     @functools.wraps(method)
-    def run(self: BuildManager, *args: Any, **kwargs: Any) -> T:
+    def run(self: BuildManager, *args: Any, **kwargs: object) -> T:
         inp = signature.bind(self, *args, **kwargs).arguments["inp"]  # TypeError: the call, not the kernel, is wrong
         self._stages = None
         try:
@@ -134,7 +134,7 @@ class BuildManager:
         return passes.lower(build.module, build.request.pass_options("lower"))
 
     @_reported
-    def build(self, inp: Any, name: str | None = None) -> Executor:
+    def build(self, inp: object, name: str | None = None) -> Executor:
         """Compile a kernel into an executor: call it with NumPy arrays and scalars, one per kernel parameter."""
         from .executor import LATE_ROLES, Executor
 

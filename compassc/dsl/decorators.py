@@ -48,7 +48,9 @@ def prim_func(func: Callable[..., object], is_entry: bool = False, is_inline: bo
 def prim_func(
     func: None = None, is_entry: bool = False, is_inline: bool | None = None
 ) -> Callable[[Callable[..., Any]], PyPrimFunc]: ...
-def prim_func(func: Callable[..., object] | None = None, is_entry: bool = False, is_inline: bool | None = None) -> Any:
+def prim_func(
+    func: Callable[..., object] | None = None, is_entry: bool = False, is_inline: bool | None = None
+) -> Callable[..., object] | PyPrimFunc:
     """Decorator of kernels and sub-functions.
 
     `is_inline`: True or False asks the C compiler to inline the function or not. `is_entry` is accepted for
@@ -69,7 +71,7 @@ def prim_func(func: Callable[..., object] | None = None, is_entry: bool = False,
 def macro(func: Callable[..., Any], *, hygienic: bool = True) -> Macro: ...
 @overload
 def macro(func: None = None, *, hygienic: bool = True) -> Callable[[Callable[..., Any]], Macro]: ...
-def macro(func: Callable[..., Any] | None = None, *, hygienic: bool = True) -> Any:
+def macro(func: Callable[..., object] | None = None, *, hygienic: bool = True) -> Any:
     """Decorator of macros: statements pasted at the call. `hygienic=False` resolves names at the call site."""
     if func is None:
         return lambda f: Macro(f, _run_macro, hygienic)

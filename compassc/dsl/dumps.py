@@ -24,7 +24,7 @@ def _bytes(array: Any) -> bytes:
     return b"" if array is None or isinstance(array, int) else array.tobytes()
 
 
-def _given(params: Sequence[Mapping[str, Any]], args: Sequence[Any], role: str) -> list[Any]:
+def _given(params: Sequence[Mapping[str, object]], args: Sequence[object], role: str) -> list[Any]:
     return [arg for param, arg in zip(params, args, strict=True) if param["role"] == role]
 
 

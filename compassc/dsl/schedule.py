@@ -51,7 +51,7 @@ def elementwise_binary(func: object, target: object, block: object = "B") -> Sch
     return _elementwise(func, target, block, 2)
 
 
-def _elementwise(func: Any, target: object, block: Any, inputs: int) -> Schedule:
+def _elementwise(func: object, target: object, block: Any, inputs: int) -> Schedule:
     chosen = targets.load(canonical_target(target))
     s = func if isinstance(func, Schedule) else Schedule(func)
     entry = s.mod.entry_func

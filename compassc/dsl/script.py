@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import importlib
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from .. import services
+
+if TYPE_CHECKING:
+    from compassc.language.specs import DTypeName
 
 OTHER_CALLS = {
     "prim_func": "compassc.dsl.decorators",
@@ -38,7 +42,7 @@ _NAMES = frozenset(_PREDEFINED.split()) | frozenset(
 _ANY_LANES = re.compile(r"(?:i|u|int|uint)(?:8|16|32)x[1-9]\d*|(?:fp|float)(?:16|32)x[1-9]\d*|boolx[1-9]\d*")
 
 
-def _dtype_name(name: str) -> Any:
+def _dtype_name(name: str) -> DTypeName | None:
     """The data type name `name` (`i32x8`, `size_int32`, `boolx5`, ...); None when it is none."""
     plain = name[5:] if name.startswith("size_i") else name
     if plain not in _NAMES and not _ANY_LANES.fullmatch(plain):
@@ -49,7 +53,7 @@ def _dtype_name(name: str) -> Any:
     return DTypeName(dtype(plain), plain is not name)
 
 
-def _operation(name: str) -> Any:
+def _operation(name: str) -> Callable[..., object] | None:
     """The function of the operation `name`; None when there is none that kernels can call."""
     if name.startswith("_"):
         return None

@@ -58,8 +58,8 @@ class Value(int):
     @property
     def addr(self) -> Pointer:
         """The address of a variable."""
-    def __getitem__(self, lane: Any) -> Any: ...
-    def __setitem__(self, lane: Any, value: Operand) -> None: ...
+    def __getitem__(self, lane: object) -> Any: ...
+    def __setitem__(self, lane: object, value: Operand) -> None: ...
 {operators}
 
 class Pointer:
@@ -76,10 +76,10 @@ class Pointer:
         """Whether the host passed None."""
     def as_ptr(self, dtype: Dtype) -> Pointer:
         """The same address as a pointer to another type."""
-    def addr_of(self, index: Any = 0) -> Pointer:
+    def addr_of(self, index: object = 0) -> Pointer:
         """The address of an element: `p + index`."""
-    def __getitem__(self, index: Any) -> Any: ...
-    def __setitem__(self, index: Any, value: Operand) -> None: ...
+    def __getitem__(self, index: object) -> Any: ...
+    def __setitem__(self, index: object, value: Operand) -> None: ...
     def __add__(self, elements: Operand) -> Pointer: ...
     def __radd__(self, elements: Operand) -> Pointer: ...
     def __sub__(self, elements: Operand) -> Pointer: ...
@@ -94,12 +94,12 @@ class Buffer:
     def scope(self) -> str:
         """The memory it lies in."""
     @property
-    def shape(self) -> tuple[Any, ...]:
+    def shape(self) -> tuple[Value, ...]:
         """The elements of each dimension."""
-    def addr_of(self, index: Any) -> Pointer:
+    def addr_of(self, index: object) -> Pointer:
         """The address of an element."""
-    def __getitem__(self, index: Any) -> Any: ...
-    def __setitem__(self, index: Any, value: Operand) -> None: ...
+    def __getitem__(self, index: object) -> Any: ...
+    def __setitem__(self, index: object, value: Operand) -> None: ...
     def __add__(self, elements: Operand) -> Pointer: ...
 
 Operand: TypeAlias = Value | float | np.generic
@@ -130,8 +130,8 @@ TYPES = {
     "invalidate": "_bool",
     **dict.fromkeys(("ptr", "acc_ptr", "dst", "src"), "Address"),
     **dict.fromkeys(("fmt", "template"), "str"),
-    **dict.fromkeys(("outputs", "inputs", "clobbers", "qualifiers"), "Any"),
-    **dict.fromkeys(("ctrl_desc", "param_desc", "act_desc"), "Any"),
+    **dict.fromkeys(("outputs", "inputs", "clobbers", "qualifiers"), "object"),
+    **dict.fromkeys(("ctrl_desc", "param_desc", "act_desc"), "object"),
     **dict.fromkeys(
         "x y acc shift exponent min_val max_val value index indices width stride src_stride dst_stride times row col "
         "h_scale w_scale c w src_c_stride dst_c_stride dst_w_stride num n start expected cond".split(),
@@ -166,9 +166,9 @@ CALLS = {
     "meta_var": ("value: _T", "_T"),
     "alloc": ('shape: int | Sequence[int], dtype: Dtype, scope: str = "private"', "Pointer"),
     "alloc_buffer": ('shape: int | Sequence[int], dtype: Dtype, scope: str = "private"', "Buffer"),
-    "alloc_const": ("shape: int | Sequence[int], dtype: Dtype, data: Any", "Buffer"),
-    "match_buffer": ("pointer: Address, shape: Any", "Buffer"),
-    "block": ('name: str = "", no_realize: _bool = False', "AbstractContextManager[Any]"),
+    "alloc_const": ("shape: int | Sequence[int], dtype: Dtype, data: object", "Buffer"),
+    "match_buffer": ("pointer: Address, shape: object", "Buffer"),
+    "block": ('name: str = "", no_realize: _bool = False', "AbstractContextManager[object]"),
 }
 """The other calls: parameters and result, as a kernel sees them."""
 
@@ -185,7 +185,7 @@ def result_type(op: Op) -> str:
 
 def parameters_text(op: Op) -> list[str]:
     """The parameters of an operation with types and defaults."""
-    stars: dict[Any, str] = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
+    stars: dict[object, str] = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
     found = []
     for p in op.signature.parameters.values():
         default = f'"{p.default}"' if isinstance(p.default, str) else repr(p.default)
@@ -224,7 +224,7 @@ def call_text(name: str) -> str:
 def operators_text() -> str:
     """The operators of a value. What compares is Any, for a variable that starts as False may be assigned one."""
     binary = [f"{way}{name}" for name in ARITHMETIC.split() for way in ("", "r")]
-    lines = [f"def __{name}__(self, other: Any) -> Value: ..." for name in binary]
+    lines = [f"def __{name}__(self, other: object) -> Value: ..." for name in binary]
     lines += [f"def __{name}__(self, other: object) -> Any: ..." for name in COMPARISONS.split()]
     lines += [f"def __{name}__(self) -> Value: ..." for name in ("neg", "invert")]
     return textwrap.indent("\n".join(lines), "    ")

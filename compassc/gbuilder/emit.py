@@ -247,7 +247,7 @@ def _by_content(runs: list[Launch]) -> list[list[Tensor]]:
     """The constants, those of equal content and type together. A kernel's own (of the note `compassc`) are alone: a call
     may give one of them other content."""
     groups: list[list[Tensor]] = []
-    alike: dict[tuple[Any, ...], list[list[Tensor]]] = {}
+    alike: dict[tuple[object, ...], list[list[Tensor]]] = {}
     seen: set[int] = set()
     for run in runs:
         for tensor in (*run.match.merged.constants.values(), *run.match.merged.inputs):

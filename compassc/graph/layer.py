@@ -144,7 +144,7 @@ class Layer:
             raise LayerError(f"the constant '{key}' is missing")
         return self.constants[key]
 
-    def axis(self, key: str = "axis", default: Any = _REQUIRED) -> int:
+    def axis(self, key: str = "axis", default: object = _REQUIRED) -> int:
         """One axis of the first input, not negative."""
         axes = self.axes(key, default)
         if len(axes) != 1:

@@ -152,7 +152,7 @@ def _with_groups(handler: Handler, groups: Sequence[Group]) -> Handler:
     """The function as one of the attributes themselves."""
     found = _grouped(handler, groups)
 
-    def called(*arguments: Any, **attributes: Any) -> Any:
+    def called(*arguments: object, **attributes: object) -> Any:
         for name, group in found.items():
             fields: Sequence[str] = group.__dict__["_fields"]
             attributes[name] = group(**{f: attributes.pop(f) for f in fields if f in attributes})

@@ -18,7 +18,7 @@ def quietly(function: Function) -> Function:
     """A function that computes with numbers of a model, whatever they are: NumPy says nothing of overflows in them."""
 
     @wraps(function)
-    def computed(*given: Any, **named: object) -> Any:
+    def computed(*given: object, **named: object) -> Any:
         import numpy as np
 
         with np.errstate(all="ignore"):

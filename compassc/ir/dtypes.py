@@ -160,7 +160,7 @@ def _make_dtype(code: str, bits: int, lanes: int) -> DataType:
 
 
 @cache
-def dtype(kind: Any) -> DataType:
+def dtype(kind: object) -> DataType:
     """The type that a string names, full (`float16x16`) or short (`fp16x16`), or that a NumPy dtype or scalar type is.
 
     DTypeError for anything else.

@@ -191,7 +191,7 @@ class Members:
         """Put a function in the place of the one of that name."""
         self._put({str(name): function})
 
-    def update(self, other: IRModule | Mapping[Any, PrimFunc]) -> None:
+    def update(self, other: IRModule | Mapping[object, PrimFunc]) -> None:
         """Put all functions of another module (or mapping) into this one, over those of the same names."""
         pairs = other.items() if isinstance(other, Mapping) else ((f.name, f) for f in other.functions)
         self._put({str(name): f for name, f in pairs})

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
-from typing import Any
 
-from compassc.build import Expression, formula
+from compassc.build import Address, Expression, formula
 from compassc.dsl import script as S
 from compassc.layers.vectors import clamp, entry_of
 
 
 @formula
-def across_sum(value: Any) -> Any:
+def across_sum(value: Expression) -> Expression:
     """The sum of 32 lanes, in every lane; integers wrap."""
     return S.vbcast(S.vrpadd(value)[0], lanes=32)
 
 
 @formula
-def across_max(value: object) -> Any:
+def across_max(value: Expression) -> Expression:
     """The largest of 32 lanes of 32 bits, in every lane."""
     return S.vbcast(S.vrpmax(_one_register(value, S.max))[0], lanes=32)
 
 
 @formula
-def across_min(value: object) -> Any:
+def across_min(value: Expression) -> Expression:
     """The smallest of 32 lanes of 32 bits, in every lane."""
     return S.vbcast(S.vrpmin(_one_register(value, S.min))[0], lanes=32)
 
 
-def _one_register(value: Any, join: Any) -> Any:
+def _one_register(value: Expression, join: Callable[[Expression, Expression], Expression]) -> Expression:
     """The registers of a vector joined lane by lane."""
     return reduce(join, S.vsplit(value))
 
@@ -43,7 +43,7 @@ def add_exactly(total, rest, value):
 
 
 @formula
-def across_registers(value: Any) -> Any:
+def across_registers(value: Expression) -> Expression:
     """The sum of the registers of a vector, lane by lane."""
     a, b, c, d = S.vsplit(value)
     return (a + b) + (c + d)
@@ -70,7 +70,7 @@ def across_sum_exactly(total, rest):
 
 
 @formula
-def logarithm_of(value: Any) -> Any:
+def logarithm_of(value: Expression) -> Expression:
     """The natural logarithm of lanes that are all the same."""
     return S.vbcast(S.log(S.vbcast(value[0], lanes=8))[0], lanes=32)
 
@@ -101,7 +101,7 @@ def look_up_mirrored(value, table, scale, offset, value_offset, last, mask):
 
 
 @formula
-def float24(value: Any) -> Any:
+def float24(value: Expression | float) -> Expression:
     """float32 lanes with the low eight bits of the word cleared."""
     return S.reinterpret(S.reinterpret(value, "int32x32") & -256, "float32x32")
 
@@ -175,7 +175,14 @@ def look_up_wide(value, table, extra, last, mask):
 
 
 @formula
-def look_up_float(index: Any, table: Any, extra: Any, last: Any, unit: object, mask: Any) -> Any:
+def look_up_float(
+    index: Expression,
+    table: Address,
+    extra: Expression | float,
+    last: Expression | float,
+    unit: Expression | float,
+    mask: Expression,
+) -> Expression:
     """The float32 entries of an LSRAM table at int32 indices, 2^extra from one to the next; `unit` is 2^-extra."""
     entry = index >> extra
     here = S.vload_gather(table, S.cast(entry, "int16"), mask)
@@ -212,7 +219,7 @@ def across_product(value):
 
 
 @formula
-def square_of(value: Any) -> Any:
+def square_of(value: Expression) -> Expression:
     return value * value
 
 
@@ -269,7 +276,7 @@ def inverse_root(value, table, mask):
 
 
 @formula
-def rounded_quotient(value: Expression, divisor: object) -> Any:
+def rounded_quotient(value: Expression, divisor: Expression | float) -> Expression:
     """A scalar int32 over a divisor from 1 to 2^30, to the nearest, ties to even."""
     down = value / divisor + ((value % divisor) >> 31)
     left = value - down * divisor
@@ -277,7 +284,7 @@ def rounded_quotient(value: Expression, divisor: object) -> Any:
 
 
 @formula
-def inverse_root_of(value: Any, table: Any) -> Any:
+def inverse_root_of(value: Expression, table: Address) -> Expression:
     """As `inverse_root`, of a scalar int32."""
     limited = S.max(value, 1)
     steps = S.clz(limited) - 1

@@ -45,7 +45,7 @@ class InLanes:
         return self.k.broadcast(array)
 
     def __call__(self, name: str, *operands: Any, **attributes: Any) -> Value:
-        sources: dict[Any, Value] = {}
+        sources: dict[object, Value] = {}
         given: list[Any] = []
         for n, operand in enumerate(operands):
             if isinstance(operand, Value):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from compassc.build import Expression, formula
+from compassc.build import Address, Expression, formula
 from compassc.dsl import script as S
 from compassc.graph import LayerError, Tensor
 from compassc.ir.dtypes import VECTOR_BITS
@@ -52,7 +52,7 @@ def pointee(dtype: str) -> str:
 
 
 @formula
-def wide(value: Any, dtype: str) -> Any:
+def wide(value: Expression, dtype: str) -> Expression:
     """A stored vector in its wide form."""
     return value if dtype == WIDE[dtype] else S.cast(value, WIDE[dtype])
 
@@ -97,24 +97,24 @@ def narrow(value: Any, dtype: str) -> Any:
 
 
 @formula
-def load(pointer: Any, mask: Any, dtype: str, lanes: int) -> Any:
+def load(pointer: Address, mask: Expression, dtype: str, lanes: int) -> Expression:
     """`lanes` elements in their wide form; inactive lanes are 0."""
     return wide(S.vload(pointer, mask, lanes=lanes), dtype)
 
 
 @formula
-def clamp(value: Any, low: Any, high: Any) -> Any:
+def clamp(value: Expression, low: Expression | float, high: Expression | float) -> Expression:
     return S.min(S.max(value, low), high)
 
 
 @formula
-def requantised(value: object, scale: Any, shift: Any) -> Any:
+def requantised(value: Expression, scale: Expression | float, shift: Expression | float) -> Expression:
     """int32 lanes times `scale`, which fits int32, over 2^shift for 0 <= shift < 32, to the nearest, ties to even."""
     return S.vsr(value * scale, shift, with_round=True)
 
 
 @formula
-def narrowed(value: Any, shift: Any, dtype: str) -> Any:
+def narrowed(value: Expression, shift: Expression | float, dtype: str) -> Any:
     """int32 lanes over 2^shift for 0 <= shift < 32, to the nearest, ties to even, as `dtype` of 8 or 16 bits: limited to
     what it holds."""
     sign: Literal["s", "u"] = "u" if dtype.startswith("u") else "s"
@@ -126,7 +126,7 @@ def narrowed(value: Any, shift: Any, dtype: str) -> Any:
 
 
 @formula
-def narrowed_less(value: Expression, shift: object, zero: Expression, dtype: str) -> Any:
+def narrowed_less(value: Expression, shift: Expression | float, zero: Expression, dtype: str) -> Any:
     """As `narrowed` to 8 bits, of the rounded numbers less `zero`, whose magnitude is below 2^14."""
     less = S.vsub(narrowed(value, shift, "int16"), S.cast(zero, "int16"), saturate=True)
     a, b = S.vsplit(S.vnsrsr(less, 0, out_sign="u" if dtype.startswith("u") else "s"))
@@ -149,26 +149,26 @@ def requantise_wide(value, scale, bound, drop, shift):
 
 
 @formula
-def rounded_word(value: Expression, factor: Expression) -> Any:
+def rounded_word(value: Expression, factor: Expression) -> Expression:
     """float32 lanes times a float32, to the nearest integer, ties to even: exact for products below 2^22, for the one
     rounding of the sum with 1.5 * 2^23 is that to an integer. The words are the integers plus 0x4B400000."""
     return S.reinterpret(S.fma(S.vbcast(S.fp32(12582912.0), lanes=32), value, factor), "int32x32")
 
 
 @formula
-def word_of(value: Any) -> Any:
+def word_of(value: Expression) -> Expression:
     """float32 lanes below 2^22 to the nearest integer, ties to even, as the words of `rounded_word`."""
     return S.reinterpret(value + S.fp32(12582912.0), "int32x32")
 
 
 @formula
-def places_of_bytes(value: Any, largest: Any) -> Any:
+def places_of_bytes(value: Expression, largest: Expression | float) -> Expression:
     """Bytes less a number that none is above, plus 255, in int16 lanes."""
     return S.cast(S.reinterpret(value, "uint8x32") - S.cast(largest + 1, "uint8"), "int16")
 
 
 @formula
-def narrowed_word(word: Expression, zero: Any, dtype: str) -> Any:
+def narrowed_word(word: Expression, zero: Expression | float, dtype: str) -> Any:
     """The integers of `rounded_word`, which have 16 bits, less `zero` (below 2^14), limited to `dtype` of 8 bits."""
     a, b, c, d = S.vsplit(S.reinterpret(word, "int16x64"))
     whole = S.vconcat((S.vconcat((a, b), "even"), S.vconcat((c, d), "even")))
@@ -213,13 +213,13 @@ def look_up(value, table, extra, last, mask):
 
 
 @formula
-def entry_of(table: Any, index: Expression, mask: Expression) -> Expression:
+def entry_of(table: Address, index: Expression, mask: Expression) -> Expression:
     """The entries of an LSRAM table at int32 indices, in their wide form."""
     return S.cast(S.vload_gather(table, S.cast(index, "int16"), mask), "int32")
 
 
 @formula
-def sum_of_bytes(a: Expression, b: Expression, factors: Expression, start: Expression) -> Any:
+def sum_of_bytes(a: Expression, b: Expression, factors: Expression, start: Expression) -> Expression:
     """a * f + b * g + start of bytes in int32 lanes; the 16 bits of f and g are the low and the high half of `factors`."""
     if a.dtype == b.dtype:
         pairs = S.cast(S.vzip(a, b), "int16")
@@ -229,20 +229,22 @@ def sum_of_bytes(a: Expression, b: Expression, factors: Expression, start: Expre
 
 
 @formula
-def paired_bytes(a: Any, b: Any) -> Any:
+def paired_bytes(a: Expression, b: Expression) -> Expression:
     """Bytes of two vectors in turns, in int16 lanes."""
     return S.cast(S.vzip(a, b), "int16")
 
 
 @formula
-def sum_of_corners(a: object, b: object, c: object, d: object, above: Any, below: Any) -> Any:
+def sum_of_corners(
+    a: Expression, b: Expression, c: Expression, d: Expression, above: Expression, below: Expression
+) -> Expression:
     """Bytes of four vectors times the four factors of 16 bits that two int32 hold, in int32 lanes."""
     first, second = (S.reinterpret(S.vbcast(w, lanes=32), "int16x64") for w in (above, below))
     return S.vdpa(S.vdpa(S.vbcast(S.i32(0), lanes=32), paired_bytes(a, b), first), paired_bytes(c, d), second)
 
 
 @formula
-def product_of_halves(a: Any, b: Any) -> Any:
+def product_of_halves(a: Expression, b: Expression) -> Expression:
     """The products of int16 or uint16 lanes in int32 lanes."""
     (a0, a1), (b0, b1) = S.vsplit(a), S.vsplit(b)
     parts = [multiply(x, y, out_sign="s") for x, y in ((a0, b0), (a1, b1)) for multiply in (S.vmull, S.vmulh)]
@@ -250,19 +252,19 @@ def product_of_halves(a: Any, b: Any) -> Any:
 
 
 @formula
-def signed_bytes(value: Expression, sign: Expression) -> Any:
+def signed_bytes(value: Expression, sign: Expression) -> Expression:
     """Bytes times int8 lanes in int16 lanes."""
     return S.vconcat((S.vmull(value, sign, out_sign="s"), S.vmulh(value, sign, out_sign="s")))
 
 
 @formula
-def halves(value: Any, zero: Any) -> Any:
+def halves(value: Expression, zero: Expression | float) -> Expression:
     """Bytes plus a number in int16 lanes."""
     return S.cast(value, "int16") + S.cast(zero, "int16")
 
 
 @formula
-def halves_of(value: Any) -> Any:
+def halves_of(value: Expression) -> Expression:
     """Bytes in int16 lanes."""
     return S.cast(value, "int16")
 
@@ -298,19 +300,19 @@ def line_of_bytes(value: Expression, near: Expression, far: Expression) -> Expre
 
 
 @formula
-def products_by(value: Expression, factor: Any) -> Expression:
+def products_by(value: Expression, factor: Expression | float) -> Expression:
     """The products of int16 lanes and a number of 16 bits without a sign, in int32 lanes."""
     return product_of_halves(value, S.vbcast(S.cast(factor, "uint16"), lanes=32))
 
 
 @formula
-def shared_part(n: Expression, lanes: int) -> Any:
+def shared_part(n: Expression, lanes: int) -> Expression:
     """Elements of a TEC's contiguous share of `n`: a multiple of `lanes`."""
     return S.ceildiv(S.ceildiv(n, lanes), S.get_local_size()) * lanes
 
 
 @formula
-def spread(word: Any, dtype: str) -> Any:
+def spread(word: Expression, dtype: str) -> Expression:
     """The four bytes of an int32 in each of 32 lanes, as 128 elements of `dtype`."""
     return S.reinterpret(S.vbcast(word, lanes=32), f"{dtype}x128")
 
@@ -361,7 +363,7 @@ def shift_any(high, low, shift):
 
 
 @formula
-def spread_word(word: Expression, dtype: str) -> Any:
+def spread_word(word: Expression, dtype: str) -> Expression:
     """The bytes of an int32 again and again, in one register of `dtype`."""
     return S.reinterpret(S.vbcast(word, lanes=8), f"{dtype}x{ {'8': 32, '6': 16}[dtype[-1]] }")
 
@@ -417,7 +419,7 @@ def add_product(high, low, value, scale):
 
 
 @formula
-def scaled_floor(value: Any, scale: Any, shift: Any) -> Any:
+def scaled_floor(value: Expression, scale: Expression | float, shift: Expression | float) -> Expression:
     """A scalar int32 times a scale of 16 bits over 2^shift for 0 <= shift < 32, rounded down; it must fit int32."""
     low = S.cast(value & 0xFFFF, "uint32") * S.cast(scale, "uint32")
     high = (value >> 16) * scale + S.cast(low >> 16, "int32")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from compass_core.shapes import broadcast_shape
 from compassc import te
 from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Expr
+from compassc.ir.operators import as_expr
 from compassc.operators.declare import NUMBERS, REALS, WHOLE, Sample, Whole, number, operator, sample, sizes
 from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
@@ -28,10 +28,10 @@ def common_shape(shapes: Sequence[Sequence[object]], what: str) -> list[int]:
         raise ExpressionError(f"topi.{what}: shapes {shown} do not go together") from None
 
 
-def stretched(x: Any, indices: Sequence[Expr]) -> Expr:
+def stretched(x: object, indices: Sequence[Expr]) -> Expr:
     """The element of a tensor (or the number) at an index of the common shape."""
     if not isinstance(x, Tensor):
-        return te.const(x) if isinstance(x, (int, float)) else x
+        return te.const(x) if isinstance(x, (int, float)) else as_expr(x)
     own = sizes(x)
     rest = indices[len(indices) - len(own) :] if own else ()
     found: Expr = x[tuple(0 if isinstance(d, int) and d == 1 else i for d, i in zip(own, rest))]
@@ -53,7 +53,7 @@ def joined(function: Callable[..., object], name: str, *inputs: object) -> Tenso
 def _binary(
     name: str, function: Callable[..., object], reference: Callable[..., object], doc: str, types: tuple[str, ...] = NUMBERS,
     *samples: Sample
-) -> Callable[[Any, Any], Tensor]:  # fmt: skip
+) -> Callable[[Tensor, object], Tensor]:  # fmt: skip
     def apply(a: Tensor, b: object) -> Tensor:
         return joined(function, name, a, b)
 
@@ -101,7 +101,9 @@ greater_equal = _binary("greater_equal", lambda a, b: a >= b, np.greater_equal, 
 _TRUTHS = (sample(Whole((5, 7), 0, 2), Whole((7,), 0, 2)),)
 
 
-def _truth(name: str, function: Callable[..., object], reference: Callable[..., object], doc: str) -> Any:
+def _truth(
+    name: str, function: Callable[..., object], reference: Callable[..., object], doc: str
+) -> Callable[[Tensor, object], Tensor]:
     def said(x: Expr) -> Expr:
         return x if x.dtype.is_bool else x != number(0, x.dtype)
 

@@ -5,10 +5,10 @@ What a convolution computes is said once; a `Layout` says where the channels of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product as tuples
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -47,24 +47,27 @@ def padding_of(padding: Any, kernel: Sequence[int], dilation: Sequence[int]) -> 
     return given[:count], given[count:]
 
 
+_T = TypeVar("_T")
+
+
 @dataclass(frozen=True)
 class Layout:
     """Where channels lie: NC... by OI... (depthwise CM...), or N...C by ...IO (depthwise ...CM)."""
 
     last: bool
 
-    def data(self, n: Any, channel: Any, space: Sequence[Any]) -> list[Any]:
+    def data(self, n: _T, channel: _T, space: Sequence[_T]) -> list[_T]:
         return [n, *space, channel] if self.last else [n, channel, *space]
 
-    def parts(self, data: Sequence[Any]) -> tuple[Any, Any, list[Any]]:
+    def parts(self, data: Sequence[_T]) -> tuple[_T, _T, list[_T]]:
         """What stands for the batch, the channel and the axes of space."""
         n, *rest = data
         return (n, rest[-1], list(rest[:-1])) if self.last else (n, rest[0], list(rest[1:]))
 
-    def kernel(self, out: Any, own: Any, window: Sequence[Any]) -> list[Any]:
+    def kernel(self, out: _T, own: _T, window: Sequence[_T]) -> list[_T]:
         return [*window, own, out] if self.last else [out, own, *window]
 
-    def kernel_parts(self, kernel: Sequence[object]) -> tuple[Any, Any, list[Any]]:
+    def kernel_parts(self, kernel: Sequence[_T]) -> tuple[_T, _T, list[_T]]:
         """What stands for outputs, channels of a group and the axes of the window."""
         if self.last:
             return kernel[-1], kernel[-2], list(kernel[:-2])
@@ -74,12 +77,12 @@ class Layout:
         """The channel and its window of a depthwise kernel, in this order in both layouts."""
         return [*window, *pair] if self.last else [*pair, *window]
 
-    def reference(self, of_first: Any, depthwise: bool = False) -> Any:
+    def reference(self, of_first: Callable[..., Array], depthwise: bool = False) -> Callable[..., Array]:
         """A reference of NC... and OI... (CM...) for arrays in this layout."""
         if not self.last:
             return of_first
 
-        def apply(x: Any, w: Any, *options: Any, **named: Any) -> Any:
+        def apply(x: Array, w: Array, *options: object, **named: object) -> Array:
             space = range(1, x.ndim - 1)
             channels = (w.ndim - 2, w.ndim - 1) if depthwise else (w.ndim - 1, w.ndim - 2)
             made = of_first(
@@ -118,11 +121,11 @@ class _Windows:
 
     padded: Tensor
     made: list[int]
-    over: list[Any]
+    over: list[te.IterVar]
     strides: tuple[int, ...]
     dilation: tuple[int, ...]
 
-    def places(self, at: Sequence[Any]) -> list[Any]:
+    def places(self, at: Sequence[Expr]) -> list[Expr]:
         return [p * s + r * l for p, s, r, l in zip(at, self.strides, self.over, self.dilation)]
 
 
@@ -170,7 +173,7 @@ def convolution(
     rc = te.reduce_axis((0, own), name="rc")
     kind, each = sum_type(data.dtype, out_dtype), out // groups
 
-    def element(b: object, *i: object) -> Any:
+    def element(b: Expr, *i: Expr) -> object:
         _, o, at = layout.parts((b, *i))
         channel = rc if groups == 1 else (o // each) * own + rc
         value = on.padded[tuple(layout.data(b, channel, on.places(at)))]
@@ -196,7 +199,7 @@ def depthwise_convolution(
     on = _windows(data, layout, shape[:-2] if layout.last else shape[2:], strides, padding, dilation)
     kind = sum_type(data.dtype, out_dtype)
 
-    def element(b: object, *i: object) -> Any:
+    def element(b: Expr, *i: Expr) -> object:
         _, c, at = layout.parts((b, *i))
         channel, window = (c, 0) if times == 1 else (c // times, c % times)
         value = on.padded[tuple(layout.data(b, channel, on.places(at)))]
@@ -274,7 +277,7 @@ def group_conv2d_nhwc(
     sample((1, 4, 9), (6, 2, 3), 1, 1, 1, groups=2),
 )
 def conv1d_ncw(
-    data: Tensor, kernel: Tensor, strides: object = 1, padding: object = "VALID", dilation: object = 1, out_dtype: Any = None,
+    data: Tensor, kernel: Tensor, strides: object = 1, padding: object = "VALID", dilation: object = 1, out_dtype: str | None = None,
     groups: int = 1,
 ) -> Tensor:  # fmt: skip
     """A convolution of NCW by OIW, I the channels of a group."""
@@ -289,7 +292,7 @@ def conv1d_ncw(
     sample((1, 9, 4), (3, 2, 6), 1, 1, 1, groups=2),
 )
 def conv1d_nwc(
-    data: Tensor, kernel: Tensor, strides: object = 1, padding: object = "VALID", dilation: object = 1, out_dtype: Any = None,
+    data: Tensor, kernel: Tensor, strides: object = 1, padding: object = "VALID", dilation: object = 1, out_dtype: str | None = None,
     groups: int = 1,
 ) -> Tensor:  # fmt: skip
     """A convolution of NWC by WIO, I the channels of a group."""
@@ -328,8 +331,14 @@ def depthwise_conv2d_nhwc(
 
 
 def transposed(
-    x: Any, w: Any, strides: object, padding: object, output_padding: object = 0, dilation: object = 1, groups: int = 1
-) -> Any:
+    x: Array,
+    w: Any,
+    strides: object,
+    padding: object,
+    output_padding: object = 0,
+    dilation: object = 1,
+    groups: int = 1,
+) -> Array:
     """The reference of transposed convolutions, of NC... and IO..., O the channels of a group."""
     x, w = wide_product(x), wide_product(w)
     window, own = w.shape[2:], w.shape[1]
@@ -367,7 +376,7 @@ def transposed_convolution(
     first = [e - b for e, b in zip(last, before)]
     zero = number(0, data.dtype)
 
-    def apart(b: Any, c: Any, *i: Any) -> Any:
+    def apart(b: Expr, c: Expr, *i: Expr) -> Expr:
         tests, places = [], []
         for v, low, extent, s in zip(i, first, space, strides):
             at = v - low
@@ -381,7 +390,7 @@ def transposed_convolution(
     over = [te.reduce_axis((0, e), name=f"r{'yxz'[d] if rank > 1 else 'x'}") for d, e in enumerate(window)]
     kind = sum_type(data.dtype, out_dtype)
 
-    def element(b: Any, o: Any, *i: Any) -> Any:
+    def element(b: Expr, o: Expr, *i: Expr) -> object:
         channel, to = (rc, o) if groups == 1 else ((o // out) * each + rc, o % out)
         places = [v + (e - r * l) for v, e, r, l in zip(i, last, over, dilation)]
         return te.sum(product(padded[(b, channel, *places)], kernel[(channel, to, *over)], kind), axis=[rc, *over])

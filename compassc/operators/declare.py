@@ -20,7 +20,7 @@ from compassc.ir.operators import as_expr, const
 from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 NUMBERS = ("int8", "float16", "float32")
 REALS = ("float16", "float32")
 WHOLE = ("int8", "int32")
@@ -41,8 +41,8 @@ class Sample:
     """One way to call an operator: a tuple is a tensor of that shape, a list of tuples a list of tensors, anything else
     an argument as it is. `low`, `high`: the values of reals."""
 
-    args: tuple[Any, ...]
-    options: dict[str, Any] = field(default_factory=dict)
+    args: tuple[object, ...]
+    options: dict[str, object] = field(default_factory=dict)
     low: float = -3.0
     high: float = 3.0
 
@@ -50,7 +50,7 @@ class Sample:
         """The arguments with tensors of a type, and with arrays of random numbers in their place."""
         rng, count = np.random.default_rng(seed), itertools.count()
 
-        def one(given: Any) -> tuple[Any, Any]:
+        def one(given: object) -> tuple[object, object]:
             if isinstance(given, Whole):
                 array = rng.integers(given.low, given.high, given.shape).astype(given.dtype)
                 return te.placeholder(given.shape, given.dtype, name=f"x{next(count)}"), array
@@ -98,7 +98,7 @@ class Operator:
         known = inspect.signature(self.define).parameters.values()
         return {p.name: p.default for p in known if p.default is not p.empty}
 
-    def evaluate(self, *operands: Any, **attributes: Any) -> Any:
+    def evaluate(self, *operands: object, **attributes: object) -> Any:
         """What the reference gives of arrays, or numbers, and attributes by the names that the definition has for them."""
         bound = inspect.signature(self.define).bind(*operands, **attributes)
         return self.reference(*bound.args, **bound.kwargs)  # `args` end before the first that is left out
@@ -148,7 +148,7 @@ def check_known(extents: Iterable[object], t: Tensor, what: str) -> None:
             raise ExpressionError(f"topi.{what} needs constant sizes, '{t.name}' has {d}")
 
 
-def number(value: Any, kind: Any) -> Expr:
+def number(value: Any, kind: object) -> Expr:
     """A constant of a type."""
     return const(value, str(dtype(kind)))
 
@@ -231,6 +231,6 @@ def mean_of(total: Expr, count: float | Expr, kind: DataType) -> Expr:
     return te.cast(total / te.cast(count, "float32"), kind)
 
 
-def value(x: Any) -> Expr:
+def value(x: object) -> Expr:
     """Whatever stands for a value, as one."""
     return as_expr(x)

@@ -341,7 +341,7 @@ def full_like(x: Tensor, fill_value: object) -> Tensor:
     sample([3, 4], "int32", 7),
     types=("int32",),
 )
-def full(shape: Any, dtype: str, fill_value: Any) -> Tensor:
+def full(shape: Any, dtype: str, fill_value: object) -> Tensor:
     """A tensor of one value."""
     made: Tensor = te.compute(list(shape), lambda *i: number(fill_value, dtype), name="T_full", tag="elemwise")
     return made

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.errors import ExpressionError
 from compassc.operators.declare import numbers, operator, pair, sample
@@ -20,14 +21,14 @@ __all__ = ["resize2d"]
 _MODES = ("half_pixel", "align_corners", "asymmetric")
 
 
-def _source(place: Any, old: int, new: int, mode: str, real: Any) -> Any:
+def _source(place: np.float32, old: int, new: int, mode: str, real: type[np.float32]) -> np.float32:
     """The place in the old picture, a real number."""
     if mode == "align_corners":
         return real(place) * ((old - 1) / (new - 1) if new > 1 else 0.0)
     return real(place) * (old / new) if mode == "asymmetric" else (real(place) + 0.5) * (old / new) - 0.5
 
 
-def _resized(x: Any, size: object, method: str = "linear", mode: str = "half_pixel") -> Any:
+def _resized(x: Array, size: object, method: str = "linear", mode: str = "half_pixel") -> Array:
     found = x.astype("f8")
     for axis, new in zip((2, 3), pair(size)):
         old = x.shape[axis]
@@ -65,7 +66,7 @@ def resize2d(
         )
     (n, c, h, w), (oh, ow) = numbers(data, "resize2d"), pair(size)
 
-    def source(i: Any, old: int, new: int) -> Any:
+    def source(i: Expr, old: int, new: int) -> Expr:
         scale = (
             (old - 1) / (new - 1)
             if mode == "align_corners" and new > 1
@@ -81,15 +82,16 @@ def resize2d(
     def inside(at: Expr, old: int) -> Expr:
         return te.min(te.max(te.cast(at, "int32"), 0), old - 1)
 
-    def nearest(b: object, k: object, y: object, x: object) -> Any:
+    def nearest(b: Expr, k: Expr, y: Expr, x: Expr) -> Expr:
         places = []
         for i, old, new in ((y, h, oh), (x, w, ow)):
             at = source(i, old, new)
             near = te.floor(at + te.const(0.5)) if mode == "align_corners" else te.floor(at)
             places.append(inside(te.ceil(at - te.const(0.5)) if mode == "half_pixel" else near, old))
-        return data[(b, k, *places)]
+        found: Expr = data[(b, k, *places)]
+        return found
 
-    def linear(b: object, k: object, y: object, x: object) -> Expr:
+    def linear(b: Expr, k: Expr, y: Expr, x: Expr) -> Expr:
         ends = []
         for i, old, new in ((y, h, oh), (x, w, ow)):
             at = source(i, old, new)
@@ -97,7 +99,7 @@ def resize2d(
             ends.append((inside(low, old), inside(low + te.const(1.0), old), at - low))
         (y0, y1, fy), (x0, x1, fx) = ends
 
-        def row(p: Any) -> Any:
+        def row(p: Expr) -> Expr:
             a, z = (te.cast(data[b, k, p, q], "float32") for q in (x0, x1))
             return a * (te.const(1.0) - fx) + z * fx
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,11 @@ from compassc.operators.declare import (
 from compassc.operators.elementwise import cast
 from compassc.operators.movement import reshape
 from compassc.operators.patterns import PatternKind
+from compassc.te.reduce import Reducer
 from compassc.te.tensor import Tensor
 
 
-def _inside(place: Expr, extent: Any, mode: str) -> Expr:
+def _inside(place: Expr, extent: int | Expr, mode: str) -> Expr:
     """A place on an axis: of `clip` the nearest there is, of `wrap` counted round; of `fast` as it is."""
     if mode == "clip":
         return te.min(te.max(place, 0), extent - 1)
@@ -42,13 +43,13 @@ def _inside(place: Expr, extent: Any, mode: str) -> Expr:
     raise ExpressionError(f"topi.take has no mode '{mode}': clip, wrap, fast")
 
 
-def _place(e: Expr, extent: object) -> Expr:
+def _place(e: Expr, extent: int | Expr) -> Expr:
     """A place that may count from the end."""
     at = te.cast(e, INT32)
     return te.Select(at < 0, at + extent, at)
 
 
-def _element(e: Any, extent: object) -> Expr:
+def _element(e: Expr, extent: int | Expr) -> Expr:
     """A place that may count from the end; the nearest that there is, so that vectors of them can be gathered."""
     return _inside(_place(e, extent), extent, "clip")
 
@@ -64,7 +65,7 @@ def take(a: Tensor, indices: Tensor, axis: int | None = None, mode: str = "clip"
     at, shape = axis_of(axis, a.ndim, "take"), sizes(a)
     end = at + indices.ndim
 
-    def element(*i: object) -> Expr:
+    def element(*i: Expr) -> Expr:
         place = _inside(te.cast(indices[tuple(i[at:end])], INT32), shape[at], mode)
         found: Expr = a[(*i[:at], place, *i[end:])]
         return found
@@ -100,7 +101,7 @@ def gather_nd(a: Tensor, indices: Tensor) -> Tensor:
     count = numbers(indices, "gather_nd")[0]
     shape, rest = sizes(a), sizes(indices)[1:]
 
-    def element(*i: object) -> Expr:
+    def element(*i: Expr) -> Expr:
         where = [_element(indices[(n, *i[: len(rest)])], shape[n]) for n in range(count)]
         found: Expr = a[(*where, *i[len(rest) :])]
         return found
@@ -134,26 +135,26 @@ def scatter_elements(
         raise ExpressionError("topi.scatter_elements: indices and updates are of different shapes")
     k = te.reduce_axis((0, count), name="k")
 
-    def hits(i: tuple[Expr, ...]) -> Any:
+    def hits(i: tuple[Expr, ...]) -> tuple[tuple[object, ...], Expr]:
         where = (*i[:at], k, *i[at + 1 :])
         there = _covered(i, at, sizes(indices), shape)
         return where, te.all(*there, _place(indices[where], shape[at]) == i[at])
 
     if reduction == "update":
 
-        def last(*i: Any) -> Any:
+        def last(*i: Expr) -> object:
             _, hit = hits(i)
             return te.max(te.if_then_else(hit, te.cast(k, INT32), te.const(-1)), axis=k)
 
         found: Tensor = te.compute(shape, last, name="T_scatter_last", tag="comm_reduce")
 
-        def element(*i: object) -> Any:
+        def element(*i: Expr) -> Expr:
             where = (*i[:at], _inside(found[i], count, "clip"), *i[at + 1 :])
             return te.if_then_else(found[i] >= 0, updates[where], data[i])
 
         made: Tensor = te.compute(shape, element, name="T_scatter", tag="injective")
         return made
-    joins: dict[str, tuple[Any, Any, Any]] = {
+    joins: dict[str, tuple[Reducer, Callable[[Expr, Expr], Expr], Expr]] = {
         "add": (te.sum, lambda a, b: a + b, number(0, data.dtype)),
         "mul": (te.prod, lambda a, b: a * b, number(1, data.dtype)),
         "min": (smallest, lambda a, b: te.min(a, b), greatest(data.dtype)),
@@ -203,7 +204,7 @@ def _ranks(data: Tensor, at: int, is_ascend: bool) -> Tensor:
     shape = sizes(data)
     k = te.reduce_axis((0, shape[at]), name="k")
 
-    def element(*i: object) -> Any:
+    def element(*i: Expr) -> object:
         own, other = data[i], data[(*i[:at], k, *i[at + 1 :])]
         before = other < own if is_ascend else other > own
         tie = te.all(other == own, te.cast(k, INT32) < i[at])
@@ -218,7 +219,7 @@ def _at_rank(ranks: Tensor, at: int, count: object) -> Tensor:
     shape = sizes(ranks)
     k = te.reduce_axis((0, shape[at]), name="j")
 
-    def element(*i: object) -> Any:
+    def element(*i: Expr) -> object:
         hit = ranks[(*i[:at], k, *i[at + 1 :])] == i[at]
         return te.max(te.Select(hit, te.cast(k, INT32), te.const(-1)), axis=k)
 
@@ -226,11 +227,12 @@ def _at_rank(ranks: Tensor, at: int, count: object) -> Tensor:
     return made
 
 
-def _topk(x: Any, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False) -> Any:
+def _topk(x: Array, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False) -> Array | list[Array]:
     places = np.argsort(x if is_ascend else -x.astype("float64"), axis=axis, kind="stable")
     places = np.take(places, range(k or x.shape[axis]), axis)
     values = np.take_along_axis(x, places, axis)
-    return {"both": [values, places], "values": values, "indices": places}[ret_type]
+    found: dict[str, Array | list[Array]] = {"both": [values, places], "values": values, "indices": places}
+    return found[ret_type]
 
 
 @operator(

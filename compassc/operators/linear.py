@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core.arrays import Array
 from compassc import te
@@ -30,7 +30,7 @@ def result(total: Tensor, kind: DataType, out_dtype: str | None) -> Tensor:
     return total if wanted is total.dtype else cast(total, str(wanted))
 
 
-def product(a: Expr, b: object, kind: DataType) -> Any:
+def product(a: Expr, b: Expr, kind: DataType) -> Expr:
     """The product of two elements in a wider type."""
     return te.cast(a, kind) * te.cast(b, kind)
 
@@ -62,7 +62,7 @@ def matmul(
     _same(depth, other, "matmul")
     k, kind = te.reduce_axis((0, depth), name="k"), sum_type(a.dtype, out_dtype)
 
-    def element(i: object, j: object) -> Any:
+    def element(i: Expr, j: Expr) -> object:
         x = a[k, i] if transp_a else a[i, k]
         y = b[j, k] if transp_b else b[k, j]
         return te.sum(product(x, y, kind), axis=k)
@@ -108,7 +108,7 @@ def batch_matmul(
     _same(depth, other, "batch_matmul")
     k, kind = te.reduce_axis((0, depth), name="k"), sum_type(x.dtype, out_dtype)
 
-    def element(b: object, i: object, j: object) -> Any:
+    def element(b: Expr, i: Expr, j: Expr) -> object:
         first, second = (0 if isinstance(e, int) and e == 1 else b for e in (bx, by))
         left = x[first, k, i] if transpose_a else x[first, i, k]
         right = y[second, j, k] if transpose_b else y[second, k, j]

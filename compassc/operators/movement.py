@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -19,7 +19,7 @@ from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
 
 
-def _moved(shape: Sequence[Any], function: Any, name: str) -> Tensor:
+def _moved(shape: Sequence[object], function: Callable[..., object], name: str) -> Tensor:
     made: Tensor = te.compute(list(shape), function, name=f"T_{name}", tag="injective")
     return made
 
@@ -86,7 +86,7 @@ def _factors(extents: Sequence[Any]) -> tuple[int, Counter[Expr]]:
     return (known, found) if known else (0, Counter())
 
 
-def _left(old: Sequence[Any], known: Sequence[Any]) -> Any:
+def _left(old: Sequence[object], known: Sequence[object]) -> Any:
     """The extent that is left of all elements beside those that are known: 0 where these are no divisors of it."""
     (whole, open_ones), (part, beside) = _factors(old), _factors(known)
     if not part or whole % part or beside - open_ones:
@@ -126,7 +126,7 @@ def squeeze(x: Tensor, axis: object = None) -> Tensor:
         raise ExpressionError(f"topi.squeeze: axes {gone} of {shape} are not all of extent 1")
     kept = [d for d in range(x.ndim) if d not in gone]
 
-    def element(*i: object) -> Expr:
+    def element(*i: Expr) -> Expr:
         at = dict(zip(kept, i))
         found: Expr = x[tuple(at.get(d, 0) for d in range(x.ndim))]
         return found
@@ -155,8 +155,8 @@ def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
         raise ExpressionError(f"topi.concatenate: {shapes} differ on other axes than {at}")
     ends = list(itertools.accumulate(s[at] for s in shapes))
 
-    def element(*i: object) -> Any:
-        found: Any = None
+    def element(*i: Expr) -> Expr | None:
+        found: Expr | None = None
         for t, s, end in reversed(list(zip(tensors, shapes, ends))):
             own = t[(*i[:at], i[at] - (end - s[at]), *i[at + 1 :])]
             found = own if found is None else te.if_then_else(i[at] < end, own, found)
@@ -178,7 +178,7 @@ def stack(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
     sample((6, 3), 3),
     sample((2, 7), [2, 5], 1),
 )
-def split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
+def split(ary: Tensor, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """A tensor in so many equal parts, or cut at these places."""
     at, shape = axis_of(axis, ary.ndim, "split"), numbers(ary, "split")
     if isinstance(indices_or_sections, int):
@@ -192,7 +192,13 @@ def split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     return [strided_slice(ary, [start], [end], axes=[at]) for start, end in zip(starts, ends)]
 
 
-def _sliced(x: Array, begin: Any, end: Any, strides: Any = None, axes: Any = None) -> Array:
+def _sliced(
+    x: Array,
+    begin: Sequence[int],
+    end: Sequence[int],
+    strides: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+) -> Array:
     cut = [slice(None)] * x.ndim
     for n, d in enumerate(range(len(begin)) if axes is None else axes):
         cut[d] = slice(begin[n], end[n], strides[n] if strides else 1)
@@ -207,7 +213,11 @@ def _sliced(x: Array, begin: Any, end: Any, strides: Any = None, axes: Any = Non
     sample((6,), [4], [1], [-1]),
 )
 def strided_slice(
-    x: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int] | None = None, axes: Any = None
+    x: Tensor,
+    begin: Sequence[int],
+    end: Sequence[int],
+    strides: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
 ) -> Tensor:
     """Every `strides`-th element from `begin` to before `end`, on the first axes or on those that are named."""
     shape = sizes(x)
@@ -221,7 +231,7 @@ def strided_slice(
     return _moved(made, lambda *i: x[tuple(v * parts[d][1] + parts[d][0] for d, v in enumerate(i))], "strided_slice")
 
 
-def _padded(x: Any, pad_before: Any, pad_after: Any = None, pad_value: Any = 0) -> Array:
+def _padded(x: Array, pad_before: Sequence[int], pad_after: Sequence[int] | None = None, pad_value: float = 0) -> Array:
     return np.pad(x, list(zip(pad_before, pad_after or pad_before)), constant_values=pad_value)
 
 
@@ -233,7 +243,7 @@ def pad(
     shape, after = sizes(data), list(pad_before if pad_after is None else pad_after)
     before, value = list(pad_before), pad_value if isinstance(pad_value, Expr) else number(pad_value, data.dtype)
 
-    def element(*i: Any) -> Expr:
+    def element(*i: Expr) -> Expr:
         tests = []
         for v, low, high, extent in zip(i, before, after, shape):
             tests += [v >= low] if low else []
@@ -273,7 +283,7 @@ def flip(x: Tensor, axis: int = 0) -> Tensor:
     return _moved(shape, lambda *i: x[(*i[:at], shape[at] - 1 - i[at], *i[at + 1 :])], "flip")
 
 
-def _spaced(x: Any, block: int) -> Any:
+def _spaced(x: Array, block: int) -> Array:
     n, c, h, w = x.shape
     made = x.reshape(n, block, block, c // block**2, h, w).transpose(0, 3, 4, 1, 5, 2)
     return made.reshape(n, c // block**2, h * block, w * block)
@@ -291,7 +301,7 @@ def depth_to_space(x: Tensor, block_size: int) -> Tensor:
     )
 
 
-def _gathered(x: Any, block: int) -> Any:
+def _gathered(x: Array, block: int) -> Array:
     n, c, h, w = x.shape
     made = x.reshape(n, c, h // block, block, w // block, block).transpose(0, 3, 5, 1, 2, 4)
     return made.reshape(n, c * block**2, h // block, w // block)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _FLOAT = "float32"
 
 
+Index: TypeAlias = "tuple[Expr, ...]"
+
+
 def _soft(x: Array, axis: int = -1) -> Array:
     e = np.exp(x - x.max(axis, keepdims=True))
     return e / e.sum(axis, keepdims=True)
@@ -32,7 +35,7 @@ def _log_soft(x: Array, axis: int = -1) -> Array:
     return apart - np.log(np.exp(apart).sum(axis, keepdims=True))
 
 
-def _rows(x: Tensor, axis: int, what: str) -> tuple[int, Any]:
+def _rows(x: Tensor, axis: int, what: str) -> tuple[int, Callable[[Index], Index]]:
     at = axis_of(axis, x.ndim, what)
     return at, lambda i: (*i[:at], *i[at + 1 :])
 
@@ -43,11 +46,11 @@ def _peak_and_sum(x: Tensor, at: int) -> tuple[Tensor, Tensor, Tensor]:
     others = [*shape[:at], *shape[at + 1 :]] or [1]
     k, j = (te.reduce_axis((0, shape[at]), name=n) for n in "kj")
 
-    def full(i: Any, r: Any) -> Any:
+    def full(i: Index, r: te.IterVar) -> tuple[object, ...]:
         rest = i if x.ndim > 1 else ()
         return (*rest[:at], r, *rest[at:])
 
-    def row(i: Any) -> Any:
+    def row(i: Index) -> tuple[object, ...]:
         return (*i[:at], *i[at + 1 :]) or (0,)
 
     peak: Tensor = te.compute(others, lambda *i: te.max(x[full(i, k)], axis=k), name="T_softmax_max", tag="row_reduce")
@@ -77,7 +80,7 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     at, row = _rows(x, axis, "log_softmax")
     peak, _, total = _peak_and_sum(x, at)
 
-    def element(*i: object) -> Any:
+    def element(*i: Expr) -> Expr:
         r = row(i) or (0,)
         return te.cast(te.cast(x[i], _FLOAT) - te.cast(peak[r], _FLOAT) - te.log(total[r]), x.dtype)
 
@@ -89,10 +92,10 @@ def _statistics(
     x: Tensor,
     made: list[int],
     inner: list[int],
-    at: Callable[[object, object], object],
+    at: Callable[[Index, Sequence[te.IterVar]], tuple[object, ...]],
     what: str,
     centred: bool = True,
-) -> tuple[Any, Any, int]:
+) -> tuple[Any, Tensor, int]:
     """Sums of elements and of their squares (about the mean where they are centred) by the indices of `made`, over those of
     `inner`. `at`: the element of both."""
     count = prod(inner)
@@ -100,7 +103,7 @@ def _statistics(
     def over(name: str) -> list[te.IterVar]:
         return [te.reduce_axis((0, extent), name=f"{name}{d}") for d, extent in enumerate(inner)]
 
-    def total(*i: Any) -> Any:
+    def total(*i: Expr) -> object:
         return te.sum(te.cast(x[at(i, first)], _FLOAT), axis=first)
 
     first, second = over("k"), over("j")
@@ -109,7 +112,7 @@ def _statistics(
         sums: Tensor = te.compute(made, total, name=f"T_{what}_sum", tag="row_reduce")
         mean = mapped(sums, lambda v: v * te.const(1 / count, _FLOAT), f"T_{what}_mean")
 
-    def squares(*i: object) -> Expr:
+    def squares(*i: Expr) -> Expr:
         value = te.cast(x[at(i, second)], _FLOAT)
         apart = value - mean[i] if mean is not None else value
         return te.sum(apart * apart, axis=second)
@@ -118,25 +121,25 @@ def _statistics(
     return mean, spread, count
 
 
-def _over_axes(x: Tensor, axes: list[int], what: str, centred: bool = True) -> tuple[Any, Any, int]:
+def _over_axes(x: Tensor, axes: list[int], what: str, centred: bool = True) -> tuple[Any, Tensor, int]:
     """The statistics over axes, by the other indices."""
     shape = numbers(x, what)
     others = [d for d in range(x.ndim) if d not in axes]
 
-    def at(i: Any, r: Any) -> Any:
+    def at(i: Index, r: Sequence[te.IterVar]) -> tuple[object, ...]:
         own = {**dict(zip(others, i)), **dict(zip(axes, r))}
         return tuple(own[d] for d in range(x.ndim))
 
     return _statistics(x, [shape[d] for d in others] or [1], [shape[d] for d in axes], at, what, centred)
 
 
-def _on(x: Array, values: Array, axes: Any) -> Array:
+def _on(x: Array, values: Array, axes: Sequence[int]) -> Array:
     """Numbers of these axes, to broadcast to x."""
     own = {a % x.ndim for a in axes}
     return values.reshape([n if d in own else 1 for d, n in enumerate(x.shape)])
 
 
-def _normal(x: Any, axes: Any, epsilon: float) -> Array:
+def _normal(x: Array, axes: tuple[int, ...], epsilon: float) -> Array:
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon)
 
 
@@ -151,7 +154,7 @@ def layer_norm(data: Tensor, gamma: Tensor, beta: Tensor, axis: object, epsilon:
     mean, spread, count = _over_axes(data, axes, "layer_norm")
     others = [d for d in range(data.ndim) if d not in axes]
 
-    def element(*i: object) -> Any:
+    def element(*i: Expr) -> Expr:
         row, own = tuple(i[d] for d in others) or (0,), tuple(i[d] for d in axes)
         scale = te.rsqrt(spread[row] * te.const(1 / count, _FLOAT) + te.const(epsilon, _FLOAT))
         normal = (te.cast(data[i], _FLOAT) - mean[row]) * scale
@@ -172,7 +175,7 @@ def rms_norm(data: Tensor, weight: Tensor, axis: object, epsilon: float = 1e-5) 
     _, spread, count = _over_axes(data, axes, "rms_norm", centred=False)
     others = [d for d in range(data.ndim) if d not in axes]
 
-    def element(*i: object) -> Any:
+    def element(*i: Expr) -> Expr:
         row, own = tuple(i[d] for d in others) or (0,), tuple(i[d] for d in axes)
         scale = te.rsqrt(spread[row] * te.const(1 / count, _FLOAT) + te.const(epsilon, _FLOAT))
         return te.cast(te.cast(data[i], _FLOAT) * scale * te.cast(weight[own], _FLOAT), data.dtype)
@@ -181,7 +184,9 @@ def rms_norm(data: Tensor, weight: Tensor, axis: object, epsilon: float = 1e-5) 
     return made
 
 
-def _grouped(x: Any, g: Any, b: Any, num_groups: int, channel_axis: int, axes: object, epsilon: float = 1e-5) -> Any:
+def _grouped(
+    x: Array, g: Array, b: Array, num_groups: int, channel_axis: int, axes: object, epsilon: float = 1e-5
+) -> Array:
     n, c, *space = x.shape
     parts = x.reshape(n, num_groups, -1)
     made = _normal(parts, (2,), epsilon).reshape(x.shape)
@@ -204,12 +209,12 @@ def group_norm(
     check_shape("group_norm", [channels], gamma, beta)
     each = channels // num_groups
 
-    def at(i: Any, r: Any) -> Any:
+    def at(i: Index, r: Sequence[te.IterVar]) -> tuple[object, ...]:
         return (i[0], i[1] * each + r[0], *r[1:])
 
     mean, spread, count = _statistics(data, [n, num_groups], [each, *space], at, "group_norm")
 
-    def element(*i: Any) -> Any:
+    def element(*i: Expr) -> Expr:
         row = (i[0], i[1] // each)
         scale = te.rsqrt(spread[row] * te.const(1 / count, _FLOAT) + te.const(epsilon, _FLOAT))
         normal = (te.cast(data[i], _FLOAT) - mean[row]) * scale
@@ -246,7 +251,7 @@ def batch_norm(
     at = axis_of(axis, data.ndim, "batch_norm")
     check_shape("batch_norm", [sizes(data)[at]], gamma, beta, moving_mean, moving_var)
 
-    def element(*i: object) -> Any:
+    def element(*i: Expr) -> Expr:
         g, b, m, v = (te.cast(t[i[at]], _FLOAT) for t in (gamma, beta, moving_mean, moving_var))
         return te.cast((te.cast(data[i], _FLOAT) - m) * te.rsqrt(v + te.const(epsilon, _FLOAT)) * g + b, data.dtype)
 

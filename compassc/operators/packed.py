@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from compassc import te
 from compassc.ir.dtypes import DataType
@@ -98,7 +97,7 @@ class _Plane:
         made: Tensor = te.compute(shape, element, name="T_planes", tag=PACKED)
         return made
 
-    def read(self, planes: Tensor, b: Expr, channel: Expr, column: Expr, over: Sequence[Any]) -> Expr:
+    def read(self, planes: Tensor, b: Expr, channel: Expr, column: Expr, over: Sequence[te.IterVar]) -> Expr:
         """The element of a plane for a column, at a place of the window."""
         (y, x), (s, t) = (r * l for r, l in zip(over, self.dilation, strict=True)), self.strides
         at = column + y // s * self.pitch + x // t
@@ -112,7 +111,7 @@ def _plane(data: Tensor, window: Sequence[int], strides: object, padding: object
 
 
 def _convolution(
-    data: Tensor, kernel: Tensor, plane: _Plane, groups: int, own: int, out_dtype: Any, weight: Element, tag: str
+    data: Tensor, kernel: Tensor, plane: _Plane, groups: int, own: int, out_dtype: str | None, weight: Element, tag: str
 ) -> Tensor:  # fmt: skip
     """Sums over windows of planes. `own`: channels of a group, `weight`: of a group, an output in it, a channel in it and a
     place of the window."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product as tuples
-from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.errors import ExpressionError
 from compassc.operators import reduction
@@ -37,9 +38,9 @@ def _places(layout: str) -> tuple[int, int]:
 
 
 def _pooled(
-    x: Any, kernel: object, stride: object, dilation: object, padding: Any, pool_type: str, ceil_mode: bool = False,
+    x: Array, kernel: object, stride: object, dilation: object, padding: Sequence[int], pool_type: str, ceil_mode: bool = False,
     layout: str = "NCHW", count_include_pad: bool = True,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     if layout == "NHWC":
         made = _pooled(
             x.transpose(0, 3, 1, 2), kernel, stride, dilation, padding, pool_type, ceil_mode, "NCHW", count_include_pad
@@ -95,7 +96,7 @@ def pool2d(
     made[h], made[w] = oh, ow
     kind = summed(data.dtype)
 
-    def element(*i: reduction.Expr) -> Any:
+    def element(*i: reduction.Expr) -> object:
         at = list(i)
         at[h], at[w] = i[h] * sy + ry * ly, i[w] * sx + rx * lx
         value = padded[tuple(at)]
@@ -108,7 +109,7 @@ def pool2d(
         return found
     starts = ((h, sy, ly, kh, top, shape[h]), (w, sx, lx, kw, left, shape[w]))
 
-    def mean(*i: Any) -> Any:
+    def mean(*i: reduction.Expr) -> reduction.Expr:
         if count_include_pad:
             return mean_of(found[i], kh * kw, data.dtype)
         counted = [_existing(i[d], s, l, k, before, extent) for d, s, l, k, before, extent in starts]
@@ -146,7 +147,7 @@ def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
     return reducer(data, _places(layout), True)
 
 
-def _adapted(x: Any, output_size: object, pool_type: str) -> Any:
+def _adapted(x: Array, output_size: object, pool_type: str) -> Array:
     oh, ow = pair(output_size)
     h, w = x.shape[2:]
     found = np.zeros((*x.shape[:2], oh, ow))
@@ -165,13 +166,13 @@ def adaptive_pool(data: Tensor, output_size: object, pool_type: str, layout: str
     ry = te.reduce_axis((0, max(_span(i, h, oh) for i in range(oh))), name="ry")
     rx = te.reduce_axis((0, max(_span(i, w, ow) for i in range(ow))), name="rx")
 
-    def first(i: Any, size: int, parts: int) -> Any:
+    def first(i: reduction.Expr, size: int, parts: int) -> reduction.Expr:
         return (i * size) // parts
 
-    def count(i: Any, size: int, parts: int) -> Any:
+    def count(i: reduction.Expr, size: int, parts: int) -> reduction.Expr:
         return ((i + 1) * size + parts - 1) // parts - first(i, size, parts)
 
-    def element(b: object, k: object, y: object, x: object) -> Any:
+    def element(b: reduction.Expr, k: reduction.Expr, y: reduction.Expr, x: reduction.Expr) -> object:
         inside = te.all(ry < count(y, h, oh), rx < count(x, w, ow))
         at = te.min(first(y, h, oh) + ry, h - 1), te.min(first(x, w, ow) + rx, w - 1)
         if pool_type == "max":
@@ -183,7 +184,7 @@ def adaptive_pool(data: Tensor, output_size: object, pool_type: str, layout: str
     if pool_type == "max":
         return found
 
-    def mean(b: Any, k: Any, y: Any, x: Any) -> Any:
+    def mean(b: reduction.Expr, k: reduction.Expr, y: reduction.Expr, x: reduction.Expr) -> reduction.Expr:
         return mean_of(found[b, k, y, x], count(y, h, oh) * count(x, w, ow), data.dtype)
 
     result: Tensor = te.compute([n, c, oh, ow], mean, name="T_adaptive_mean", tag="elemwise")

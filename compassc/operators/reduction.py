@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.dtypes import INT32, dtype
 from compassc.ir.exprs import Expr
@@ -33,6 +34,8 @@ from compassc.te.tensor import Tensor
 if TYPE_CHECKING:
     from compassc.te.reduce import Reducer
 
+Axes = int | list[int] | tuple[int, ...] | None
+"""One axis, several, or all."""
 _SAMPLES = (sample((4, 5)), sample((3, 4, 5), 1), sample((3, 4, 5), [0, 2], keepdims=True), sample((3, 4, 5), -1))
 
 
@@ -45,7 +48,7 @@ def reduced(
     kept = [d for d in range(x.ndim) if d not in axes]
     made = [1 if d in axes else shape[d] for d in range(x.ndim)] if keepdims else [shape[d] for d in kept]
 
-    def element(*i: object) -> Any:
+    def element(*i: Expr) -> object:
         places = dict(zip(range(x.ndim) if keepdims else kept, i))
         return function(x[tuple(over[d] if d in over else places[d] for d in range(x.ndim))], list(over.values()))
 
@@ -75,7 +78,7 @@ def sum(data: Tensor, axis: object = None, keepdims: bool = False) -> Tensor:
     lambda x, axis=None, keepdims=False: np.prod(x, _np(axis), dtype=x.dtype, keepdims=keepdims),
     *(sample(*s.args, low=0.5, high=1.5, **s.options) for s in _SAMPLES),
 )
-def prod(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+def prod(data: Tensor, axis: object = None, keepdims: bool = False) -> Tensor:
     """The product, in the type of the elements; of float16 it is computed in float32."""
     if data.dtype.is_integer and data.dtype.bits == 8:  # there are no products of bytes; the low bits are the same
         whole = reduced(data, axis, keepdims, lambda e, over: te.prod(te.cast(e, INT32), over), "prod")
@@ -86,7 +89,7 @@ def prod(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
 @operator(
     PatternKind.REDUCTION, lambda x, axis=None, keepdims=False: np.max(x, _np(axis), keepdims=keepdims), *_SAMPLES
 )
-def max(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+def max(data: Tensor, axis: object = None, keepdims: bool = False) -> Tensor:
     """The largest element; of bools whether one is true."""
     if data.dtype.is_bool:
         return any(data, axis, keepdims)
@@ -96,7 +99,7 @@ def max(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
 @operator(
     PatternKind.REDUCTION, lambda x, axis=None, keepdims=False: np.min(x, _np(axis), keepdims=keepdims), *_SAMPLES
 )
-def min(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+def min(data: Tensor, axis: object = None, keepdims: bool = False) -> Tensor:
     """The smallest element; of bools whether all are true."""
     if data.dtype.is_bool:
         return all(data, axis, keepdims)
@@ -106,7 +109,7 @@ def min(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
 @operator(
     PatternKind.REDUCTION, lambda x, axis=None, keepdims=False: np.mean(x, _np(axis), keepdims=keepdims), *_SAMPLES
 )
-def mean(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+def mean(data: Tensor, axis: object = None, keepdims: bool = False) -> Tensor:
     """The sum over the count; of whole numbers cut towards zero, in their type."""
     shape = numbers(data, "mean")
     count = int(np.prod([shape[d] for d in axes_of(axis, data.ndim, "mean")], dtype=np.int64))
@@ -115,7 +118,7 @@ def mean(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     return mapped(total, lambda v: mean_of(v, count, data.dtype), "T_mean")
 
 
-def _np(axis: object) -> Any:
+def _np(axis: Axes) -> int | tuple[int, ...] | None:
     return tuple(axis) if isinstance(axis, list) else axis
 
 
@@ -132,9 +135,10 @@ def _place(name: str, best: Reducer) -> Callable[..., Tensor]:
         k, j = (te.reduce_axis((0, shape[at]), name=n) for n in "kj")
         made = [1 if d == at else e for d, e in enumerate(shape) if keepdims or d != at]
 
-        def value(i: Any, over: IterVar) -> Any:
+        def value(i: tuple[Expr, ...], over: IterVar) -> Expr:
             rest = (*i[:at], *i[at + 1 :]) if keepdims else i if data.ndim > 1 else ()
-            return data[(*rest[:at], over, *rest[at:])]
+            found: Expr = data[(*rest[:at], over, *rest[at:])]
+            return found
 
         top: Tensor = te.compute(made or [1], lambda *i: best(value(i, k), axis=k), name=f"T_{name}_best")
 
@@ -143,7 +147,7 @@ def _place(name: str, best: Reducer) -> Callable[..., Tensor]:
         )  # lanes as near to those of elements as can be
         none = te.const((1 << kind.bits - 1) - 1, str(kind))
 
-        def place(*i: Any) -> Any:
+        def place(*i: Expr) -> object:
             return te.min(te.Select(value(i, j) == top[i], te.cast(j, kind), none), axis=j)
 
         places: Tensor = te.compute(made or [1], place, name=f"T_{name}_place", tag="comm_reduce_idx")
@@ -156,8 +160,8 @@ def _place(name: str, best: Reducer) -> Callable[..., Tensor]:
     return apply
 
 
-def _arg(reference: Callable[..., Any]) -> Callable[..., Any]:
-    def apply(x: object, axis: int | None = None, keepdims: bool = False) -> Any:
+def _arg(reference: Callable[..., Array]) -> Callable[..., Array]:
+    def apply(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
         found = reference(x, axis)
         return np.expand_dims(found, axis) if keepdims and axis is not None else np.reshape(found, np.shape(found) or 1)
 
@@ -187,7 +191,7 @@ def all(data: Tensor, axis: object = None, keepdims: bool = False) -> Tensor:
     sample((3, 5), 1),
     types=("int8",),
 )
-def any(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+def any(data: Tensor, axis: object = None, keepdims: bool = False) -> Tensor:
     """Whether an element is not 0."""
     zero = number(0, data.dtype)
     return reduced(data, axis, keepdims, lambda e, over: te.any(e != zero, axis=over), "any")

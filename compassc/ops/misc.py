@@ -159,7 +159,7 @@ def literal_print_dtype(x: Number) -> DataType:
     cost=Cost("print", {"__compass_printf": "print"}),
     example=Example('if S.get_local_id() == 0:\n    S.printf("x[0] is %d\\n", x[0])', lanes=1),
     exempt=NOT_COMPUTED,
-    types={"args": "Any"},
+    types={"args": "object"},
 )
 def printf(fmt: str, *args: object) -> E.Expr:
     """Print formatted text; no newline is added. Takes no flags, widths or precisions."""
@@ -263,7 +263,6 @@ def _asm_operands(
         'inputs={"a": ("t", a)})\nS.vstore(b, out)',
         runs=False,
     ),
-    returns="Any",
 )
 def asm(
     template: str,

@@ -70,7 +70,7 @@ class PrintAfterAll(PassInstrument):
         sys.stdout.write(f"# after {info.name}\n{module}")
 
 
-def around(instruments: list[Any], info: Any, module: Any, run: Callable[[Any], Any]) -> Any:
+def around(instruments: list[Any], info: Any, module: Any, run: Callable[[object], object]) -> Any:
     """A pass with what instruments do before and after it."""
     if not all(i.should_run(module, info) for i in instruments):
         return module

@@ -81,7 +81,7 @@ def _code(language: str, text: str) -> str:
 
 
 def _variables(code: str, path: str) -> dict[str, object]:
-    namespace: dict[str, Any] = {"te": te}
+    namespace: dict[str, object] = {"te": te}
     exec(compile(code, path, "exec", dont_inherit=True), namespace)  # noqa: S102 - text of this package
     return namespace
 

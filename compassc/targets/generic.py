@@ -16,7 +16,7 @@ class GenericFunc:
     """A function by the keys of targets. `default`: what is called without a target, and for those of which no key has one. `native`:
     functions of keys are replaced without being told."""
 
-    def __init__(self, name: str, default: Callable[..., Any] | None = None, native: bool = False) -> None:
+    def __init__(self, name: str, default: Callable[..., object] | None = None, native: bool = False) -> None:
         self.name, self.default, self.native = name, default, native
         self._by_key: dict[str, Callable[..., Any]] = {}
         if default is not None:
@@ -71,7 +71,7 @@ def get_native_generic_func(name: str) -> GenericFunc:
     return _NATIVE.setdefault(name, GenericFunc(name, native=True))
 
 
-def generic_func(fdefault: Callable[..., Any]) -> GenericFunc:
+def generic_func(fdefault: Callable[..., object]) -> GenericFunc:
     """Decorates the default of a new function."""
     return GenericFunc(fdefault.__name__, fdefault)
 
@@ -79,7 +79,7 @@ def generic_func(fdefault: Callable[..., Any]) -> GenericFunc:
 def override_native_generic_func(func_name: str) -> Callable[[Callable[..., Any]], GenericFunc]:
     """Decorates the default of the function of a name, which replaces the one that there is."""
 
-    def decorate(fdefault: Callable[..., Any]) -> GenericFunc:
+    def decorate(fdefault: Callable[..., object]) -> GenericFunc:
         found = get_native_generic_func(func_name)
         found.set_default(fdefault, allow_override=True)
         return found

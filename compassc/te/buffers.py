@@ -84,11 +84,11 @@ class View:
             raise ExpressionError(f"'{self.name}' has {len(self.shape)} dimensions, got {len(given)} indices")
         return tuple(whole(i, f"an index of '{self.name}'") for i in given)
 
-    def __getitem__(self, indices: Any) -> Expr:
+    def __getitem__(self, indices: object) -> Expr:
         given = indices if isinstance(indices, tuple) else (indices,)
         return E.BufferLoad(self.buffer, self._indices(given))
 
-    def store(self, value: Any, *indices: Any) -> Stmt:
+    def store(self, value: object, *indices: object) -> Stmt:
         """The statement that writes an element."""
         e = as_expr(value)
         if isinstance(e, (IntImm, E.FloatImm)) and e.dtype is not self.dtype:
@@ -197,11 +197,11 @@ def declared(name: str, shape: tuple[Expr, ...], kind: DataType) -> Buffer:
 
 def decl_buffer(
     shape: Any,
-    dtype: Any = None,
+    dtype: object = None,
     name: str = "buffer",
-    data: Any = None,
+    data: object = None,
     strides: Any = None,
-    elem_offset: Any = None,
+    elem_offset: object = None,
     scope: str = "",
     data_alignment: int = -1,
     offset_factor: int = 0,

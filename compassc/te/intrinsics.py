@@ -14,7 +14,7 @@ from compassc.ir.stmts import Body
 from compassc.ir.visit import Rewriter, rewrites
 
 PREFIX = "tir."
-Rule = Callable[[Any], Any]
+Rule = Callable[[Expr], object]
 """From a call (`call.op.name`, `call.args`, `call.dtype`) to an expression of its type; itself, or None, leaves it."""
 
 

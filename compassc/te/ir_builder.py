@@ -44,7 +44,7 @@ class BufferVar:
         """The buffer."""
         return self.view
 
-    def _indices(self, given: object) -> tuple[Any, ...]:
+    def _indices(self, given: object) -> tuple[object, ...]:
         indices = given if isinstance(given, tuple) else (given,)
         if len(indices) != 1 or len(self.view.shape) == 1:
             return indices
@@ -54,10 +54,10 @@ class BufferVar:
             rest = rest // size
         return (rest, *reversed(found))
 
-    def __getitem__(self, indices: Any) -> Expr:
+    def __getitem__(self, indices: object) -> Expr:
         return self.view[self._indices(indices)]
 
-    def __setitem__(self, indices: Any, value: Any) -> None:
+    def __setitem__(self, indices: object, value: object) -> None:
         self._builder.emit(self.view.store(value, *self._indices(indices)))
 
 
@@ -157,7 +157,7 @@ class IRBuilder:
             raise ExpressionError(f"'{buffer.name}' has {len(buffer.shape)} dimensions, got a shape of {len(shape)}")
         return BufferVar(self, buffer)
 
-    def likely(self, condition: object) -> Any:
+    def likely(self, condition: object) -> object:
         """A condition that mostly holds, which changes nothing."""
         return condition
 

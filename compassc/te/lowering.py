@@ -47,10 +47,10 @@ built module does not give them."""
 
 
 def lower(
-    schedule: Any,
+    schedule: object,
     args: Sequence[Any] | None = None,
     name: str = "main",
-    target: Any = None,
+    target: object = None,
     simple_mode: bool = False,
     binds: Mapping[Tensor, View] | None = None,
 ) -> IRModule:
@@ -166,7 +166,7 @@ def normalised(schedule: Schedule, machine: Machine | None = None) -> Schedule:
     made = copied(schedule)
     for stage in across:
         _reduced_across(made, made.stage(stage.label), machine)
-    bodies: dict[Any, tuple[Stage, Expr]] = {}
+    bodies: dict[object, tuple[Stage, Expr]] = {}
     for stage in made.stages:
         if isinstance(stage.origin_op, ComputeOp):
             stage.body = tuple(rewrite(e, lambda x: _inlined(x, bodies)) for e in stage.body)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from compassc.ir import exprs as E
 from compassc.ir.dtypes import BOOL, FLOAT32
@@ -192,8 +192,8 @@ def Select(condition: object, a: object, b: object) -> Expr:
     return E.Select(test, cast(a, kind), cast(b, kind))
 
 
-def _named(op: str, doc: str) -> Any:
-    def apply(a: Any, b: Any) -> Expr:
+def _named(op: str, doc: str) -> Callable[[object, object], Expr]:
+    def apply(a: object, b: object) -> Expr:
         return binary(op, a, b)
 
     apply.__name__, apply.__doc__ = op, doc

@@ -82,7 +82,7 @@ def scan(
     inputs: Any = None,
     name: str = "scan",
     tag: str = "",
-    attrs: Mapping[str, Any] | None = None,
+    attrs: Mapping[str, object] | None = None,
 ) -> Any:
     """Rows that follow from those before: row t of `update` is computed from rows of `state_placeholder` before t.
 
@@ -194,7 +194,7 @@ def call_kernel(kernel: PyPrimFunc, *args: object) -> Stmt:
     return S.Evaluate(E.FuncCall(kernel.__name__, passed, VOID))
 
 
-def _argument(kernel: PyPrimFunc, name: str, kind: Any, given: Any) -> Expr:
+def _argument(kernel: PyPrimFunc, name: str, kind: Any, given: object) -> Expr:
     e = given.ptr() if isinstance(given, View) else given if isinstance(given, Expr) else as_expr(given)
     if isinstance(kind, PointerType):
         if isinstance(e.dtype, PointerType) and e.dtype.elem is BOOL and kind.elem is UINT8:  # as memory has them
@@ -231,13 +231,13 @@ def for_range(begin: object, end: object, body: Callable[[Expr], object], name: 
 def extern(
     shape: Any,
     inputs: Any,
-    fcompute: Callable[..., Any],
+    fcompute: Callable[..., object],
     name: str = "extern",
     dtype: Any = None,
     in_buffers: Any = None,
     out_buffers: Any = None,
     tag: str = "",
-    attrs: Mapping[str, Any] | None = None,
+    attrs: Mapping[str, object] | None = None,
 ) -> Any:
     """Tensors that statements compute: `fcompute(ins, outs)` gets views of inputs and outputs and gives statements.
 
@@ -338,7 +338,7 @@ class TensorIntrin:
     def __init__(
         self,
         op: ComputeOp,
-        fcompute: Callable[..., Any],
+        fcompute: Callable[..., object],
         name: str,
         binds: Mapping[Tensor, View] | None = None,
         scalar_params: Sequence[Var] = (),
@@ -438,7 +438,7 @@ def decl_tensor_intrin(
     name: str = "tensor_intrin",
     binds: Mapping[Tensor, View] | None = None,
     scalar_params: object = None,
-    default_buffer_params: Mapping[str, object] | None = None,
+    default_buffer_params: Mapping[str, Any] | None = None,
 ) -> TensorIntrin:
     """An intrinsic for `tensorize`. `op`: an operation on placeholders that says what it computes; `fcompute(ins, outs)`
     gives its statements (`call_kernel`, `view.store`): a body, or (whole, reset, update) when it reduces, where `reset`

@@ -48,7 +48,7 @@ class Reducer:
             raise ExpressionError(f"the combiner '{name}' takes {len(parameters)} values, expected two")
         self.combine, self.identity, self.name, self.parameters = combine, identity, name, parameters
 
-    def __call__(self, expr: Any, *values: Any, axis: Any = None, where: Any = None, init: Any = None) -> Any:
+    def __call__(self, expr: Any, *values: Any, axis: Any = None, where: object = None, init: object = None) -> Any:
         """The reduction of `expr` (or of a tuple) over one axis or several; or `f(f(expr, axis), ...)` of values.
 
         `where`: what is left out where it is false. `init`: where to start in place of the identity.
@@ -98,7 +98,7 @@ class Reducer:
                     raise ExpressionTypeError(f"'{self.name}': the {what} is {e.dtype}, what is reduced is {kind}")
         return CommReducer(self.name, lhs, rhs, results, start)
 
-    def _fold(self, first: object, rest: Sequence[object]) -> Any:
+    def _fold(self, first: object, rest: Sequence[object]) -> object:
         for other in rest:
             first = self.combine(first, other)
         return first
@@ -119,7 +119,7 @@ def _start(init: object, sources: tuple[Expr, ...]) -> tuple[Expr, ...]:
     return tuple(made)
 
 
-def comm_reducer(combine: Callable[..., Any], identity: Callable[..., Any], name: str = "reduce") -> Reducer:
+def comm_reducer(combine: Callable[..., object], identity: Callable[..., object], name: str = "reduce") -> Reducer:
     """A reducer: `combine(a, b)` must be associative and commutative, which is not checked; `identity(dtype, ...)`
     gives the value that changes nothing. Both work on tuples when a tuple is reduced."""
     return Reducer(combine, identity, name)
@@ -154,7 +154,7 @@ max = comm_reducer(_larger, lambda kind: min_value(kind), "max")
 def _logical(op: str, start: bool, name: str) -> Callable[..., Any]:
     reducer = comm_reducer(lambda a, b: Binary(op, as_expr(a), as_expr(b)), lambda kind: _truth(start), name)
 
-    def apply(*args: Any, axis: Any = None, where: Any = None, init: Any = None) -> Any:
+    def apply(*args: object, axis: object = None, where: object = None, init: object = None) -> Any:
         if not args:
             raise ExpressionError(f"te.{name} needs a condition at least")
         second = args[1] if len(args) > 1 else None

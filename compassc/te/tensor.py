@@ -121,10 +121,10 @@ class RewrittenOp(ComputeOp):
         return self._origin.output(index)
 
 
-def _elementwise(operator: str, swapped: bool = False) -> Callable[[Tensor, Any], Any]:
+def _elementwise(operator: str, swapped: bool = False) -> Callable[[Tensor, object], object]:
     """An operator of whole tensors, by its definition in `compassc.operators`."""
 
-    def apply(self: Tensor, other: Any) -> Any:
+    def apply(self: Tensor, other: object) -> object:
         if not isinstance(other, (Tensor, ExprOp, int, float)):
             return NotImplemented
         return services.tensor_operator(operator, *((other, self) if swapped else (self, other)))
@@ -170,7 +170,7 @@ class Tensor(DataProducer):
     def name(self) -> str:
         return self.op.name if self.op.num_outputs == 1 else f"{self.op.name}.v{self.value_index}"
 
-    def __getitem__(self, indices: Any) -> Any:
+    def __getitem__(self, indices: object) -> Any:
         given = indices if isinstance(indices, tuple) else (indices,)
         if any(isinstance(i, slice) for i in given):
             return TensorRegion(self, given)
@@ -212,7 +212,7 @@ class TensorSlice(ExprOp):
     def dtype(self) -> DataType:
         return self.tensor.dtype
 
-    def __getitem__(self, indices: Any) -> Any:
+    def __getitem__(self, indices: object) -> Any:
         given = indices if isinstance(indices, tuple) else (indices,)
         made = TensorSlice(self.tensor, (*self.indices, *(_index(i) for i in given)))
         return made.read() if len(made.indices) == self.tensor.ndim else made.checked()

@@ -37,7 +37,7 @@ _CHECKS: Mapping[str, Check] = {
 _OPTIONAL = " | None"
 
 
-def check_argument(step: str, name: str, annotation: str, value: Any, is_symbol: Callable[[Any], bool]) -> None:
+def check_argument(step: str, name: str, annotation: str, value: Any, is_symbol: Callable[[object], bool]) -> None:
     """ExpressionTypeError for an argument that is not what the annotation of its parameter says; annotations without a
     check of their own hold for anything. `is_symbol`: whether a value stands for a number of the schedule."""
     optional = annotation.endswith(_OPTIONAL)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from compass_core import vendor
 from compassc.analysis.arith import Arith
@@ -146,7 +145,7 @@ class Caching(Base):
     def cache_write(
         self,
         block: BlockRV,
-        write_buffer_index: Any,
+        write_buffer_index: object,
         storage_scope: str,
         consumer_blocks: Sequence[BlockRV] | None = None,
     ) -> BlockRV:
@@ -331,7 +330,7 @@ class Caching(Base):
         s: S.Block,
         side: str,
         argument: str,
-        given: Any,
+        given: object,
         outside: type[ScheduleError] = ScheduleError,
     ) -> Buffer:
         """The buffer at a place of what a block reads or writes. `outside`: the error where there is no such place."""

@@ -83,7 +83,7 @@ class TensorIntrin:
         return found
 
 
-def _function(given: Any) -> Any:
+def _function(given: object) -> Any:
     """The function of a kernel; other things as they are."""
     from compassc.language.functions import PyPrimFunc
 

@@ -267,7 +267,7 @@ class Loops(Base):
         self._become("vectorize", loop, "vectorized", ())
 
     @instruction("Bind", ("loop",), ("thread_axis",))
-    def bind(self, loop: LoopRV, thread_axis: Any) -> None:
+    def bind(self, loop: LoopRV, thread_axis: object) -> None:
         """Share the turns of a loop out over threads: `threadIdx.x` are the TECs."""
         tag = thread_axis.thread_tag if isinstance(thread_axis, IterVar) else thread_axis
         tag = f"{tag}.x" if tag in ("vthread", "cthread") else tag

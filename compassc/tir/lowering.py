@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from compassc.analysis.statements import is_lowered
 from compassc.ir import exprs as E
 from compassc.ir.stmts import IRModule
@@ -14,7 +12,7 @@ from compassc.te.machine import Machine, machine_for
 from compassc.te.packed import text_of
 
 
-def lower(module: IRModule, target: Any = None, simple_mode: bool = False) -> IRModule:
+def lower(module: IRModule, target: object = None, simple_mode: bool = False) -> IRModule:
     """The module without blocks, for a target (default: the module's, else that of COMPASS_TARGET).
 
     `simple_mode`: stop with plain loops over scalars, before transfers, vectors and accumulators are made of them.

@@ -86,7 +86,7 @@ class Arguments:
             p.name: self._number(p, value) for p, value in zip(self.parameters, values, strict=True) if p.shape is None
         }
         made: list[Array] = []
-        back: list[tuple[Any, Any]] = []
+        back: list[tuple[object, object]] = []
         for i, (p, value) in enumerate(zip(self.parameters, values, strict=True)):
             made.append(numbers[p.name] if p.shape is None else self._tensor(i, p, value, numbers))
         outputs = [i for i, p in enumerate(self.parameters) if p.output]

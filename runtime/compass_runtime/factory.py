@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from compass_core.errors import CompassError
 from compass_runtime.devices import Device
@@ -38,7 +37,7 @@ class GraphExecutorFactory(Module):
         return made
 
     def find(self, name: str) -> Callable[..., object] | None:
-        functions: dict[str, Callable[..., Any]] = {
+        functions: dict[str, Callable[..., object]] = {
             "get_graph_json": lambda: self.graph,
             "get_graph_params": lambda: dict(self.params),
             "remove_params": self.without_params,

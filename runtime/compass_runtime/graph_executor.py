@@ -239,7 +239,7 @@ class GraphExecutor(Module):
         return self.entries[self.graph.heads[index]]
 
     def find(self, name: str) -> Callable[..., object] | None:
-        functions: dict[str, Callable[..., Any]] = {
+        functions: dict[str, Callable[..., object]] = {
             "set_input": self.set_input,
             "run": self.run,
             "get_output": lambda i, out=None: _out(self.output(i), out),

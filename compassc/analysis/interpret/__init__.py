@@ -257,7 +257,7 @@ def _reinterpreted(value: object, source: Type, to: Type) -> Any:
     return bits if to.is_vector else bits[0].item() if to.is_integer else bits[0]
 
 
-def _element(vector: Any, index: int) -> Any:
+def _element(vector: Array, index: int) -> Any:
     return vector[lane_of(vector, index)]
 
 

@@ -109,7 +109,7 @@ def load(address: Address, kind: DataType, at: int) -> Any:
     return value.item() if kind.is_integer else value
 
 
-def store(address: Address, kind: DataType, at: int, value: Any) -> None:
+def store(address: Address, kind: DataType, at: int, value: object) -> None:
     """Write what `load` reads."""
     lanes = kind.lanes
     view, base = elements(address, kind.element_of, at * lanes, at * lanes + lanes - 1)

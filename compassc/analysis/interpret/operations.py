@@ -106,7 +106,7 @@ def cast(call: Call, *items: Array) -> Array:
     return whole
 
 
-def tag(call: Call, x: Any) -> Any:
+def tag(call: Call, x: object) -> Any:
     return x
 
 

@@ -157,7 +157,7 @@ class _Reader:
         self.content = content
         self.budget = budget
 
-    def count(self, table: Any, name: str) -> int:
+    def count(self, table: object, name: str) -> int:
         """The length of a vector, which cannot have more elements than the file has bytes."""
         many = int(getattr(table, f"{name}Length")())
         if not 0 <= many <= len(self.content):
@@ -165,7 +165,7 @@ class _Reader:
         self.budget.take(COMPUTED_ELEMENTS, many)
         return many
 
-    def each(self, table: Any, name: str) -> Iterator[Any]:
+    def each(self, table: object, name: str) -> Iterator[Any]:
         """The tables of a vector."""
         many = self.count(table, name)
         self.budget.take(MODEL_NODES, many)
@@ -175,13 +175,13 @@ class _Reader:
                 raise ValueError(f"an element of {name} is missing")
             yield found
 
-    def numbers(self, table: Any, name: str) -> Array:
+    def numbers(self, table: object, name: str) -> Array:
         """A vector of numbers; empty when it is not there."""
         if not self.count(table, name):
             return np.zeros(0, np.int64)
         return np.asarray(getattr(table, f"{name}AsNumpy")())
 
-    def model(self, table: Any, stem: str) -> Model:
+    def model(self, table: object, stem: str) -> Model:
         if not self.count(table, "Subgraphs"):
             raise ValueError("it holds no graph")
         buffers = [self.buffer(b) for b in self.each(table, "Buffers")]
@@ -272,7 +272,7 @@ class _Reader:
             )
         return scale, np.resize(zero, scale.size) if zero.size else np.zeros(scale.size, np.int64), axis
 
-    def options(self, operator: Any) -> dict[str, Any]:
+    def options(self, operator: object) -> dict[str, Any]:
         """The options of an operator, by their names in small letters."""
         found: dict[str, Any] = {}
         for union in ("BuiltinOptions", "BuiltinOptions2"):

@@ -33,7 +33,7 @@ class Subscript:
         assert self.pointer is not None
         return Value(E.Call("vload", (self.pointer, self.stride), self.dtype))
 
-    def store(self, value: Any) -> S.Stmt:
+    def store(self, value: object) -> S.Stmt:
         """The statement that stores a value, converted to the element type."""
         e = stored_value(value, self.dtype)
         if self.buffer is not None:
@@ -42,7 +42,7 @@ class Subscript:
         return S.Evaluate(E.Call("vstore", (e, self.pointer, self.stride), VOID))
 
 
-def stored_value(value: Any, to: DataType) -> E.Expr:
+def stored_value(value: object, to: DataType) -> E.Expr:
     """A value converted to a stored type: scalars by C rules (broadcast over a slice), vectors as S.cast."""
     if not (is_literal(value) or isinstance(value, Value)):
         raise language_error(
@@ -101,7 +101,7 @@ def slice_lanes(start: E.Expr, stop: E.Expr, step: E.Expr) -> int:
     return lanes
 
 
-def _run(elem: DataType, base: E.Expr, offset: E.Expr, index: slice, size: Any) -> Subscript:
+def _run(elem: DataType, base: E.Expr, offset: E.Expr, index: slice, size: object) -> Subscript:
     """A slice as a vector access; a single element as a scalar one. `size` is the default stop."""
     start = convert(index_expr(0 if index.start is None else index.start), INT32)
     stop = convert(index_expr(size if index.stop is None else index.stop), INT32)
@@ -150,6 +150,6 @@ def resolve(target: Any, index: object) -> Subscript:
     return _buffer_place(target, index)
 
 
-def load(target: Any, index: Any) -> Value:
+def load(target: object, index: object) -> Value:
     """`target[index]` as a value."""
     return resolve(target, index).load()

@@ -116,7 +116,7 @@ def assign_value(fp: FunctionContext, name: str, value: Value) -> None:
         return
     if not isinstance(old, Value) or type(old.expr) is not E.Var:
         pointer = isinstance(old, PointerValue)
-        was = f"{old.elem}*" if pointer else "a compile-time value"
+        was = f"{old.elem}*" if isinstance(old, PointerValue) else "a compile-time value"
         raise language_error(
             "type-change",
             f"{name!r} is {was} and cannot become {value.dtype}",

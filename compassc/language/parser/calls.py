@@ -21,7 +21,7 @@ from .scope import Poison, Scope
 from .values import BufferValue, PointerValue, Value, kind_name, unwrap, wrap
 
 
-def build_op(module: ModuleContext, op: Op, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+def build_op(module: ModuleContext, op: Op, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
     """The IR of an operation called in a kernel."""
     if any(isinstance(x, Tile) for x in (*args, *kwargs.values())):
         return apply(op, args, kwargs)

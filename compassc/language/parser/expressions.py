@@ -44,7 +44,7 @@ _LEAVES = (ast.Name, ast.Constant, ast.Attribute)
 """Expressions that compute nothing."""
 _MOST_TYPES = 5
 _LONGEST = 40
-_CONVERSIONS: dict[str, Callable[[Any], str]] = {"r": repr, "a": ascii, "s": str}
+_CONVERSIONS: dict[str, Callable[[object], str]] = {"r": repr, "a": ascii, "s": str}
 _IS = (ast.Is, ast.IsNot)
 _DEPTH = 4
 _AS_OPERATOR = (pow,)
@@ -129,7 +129,7 @@ class Evaluator:
         """`to`: where the statements go that expressions need."""
         self.scope, self.file, self.chain, self.to = scope, file, chain, to
         self.helpers = to.helpers
-        self.operands: tuple[ast.expr | None, tuple[tuple[ast.expr, Any], ...]] = (None, ())
+        self.operands: tuple[ast.expr | None, tuple[tuple[ast.expr, object], ...]] = (None, ())
         self.statement: ast.expr | None = None  # the expression that is a statement of its own
         self.named: frozenset[ast.expr] = frozenset()  # whose values are assigned, where S.meta_var stays one
         self._places: dict[ast.AST, Span] = {}
@@ -253,10 +253,10 @@ class Evaluator:
 
     # -- leaves and displays
 
-    def eval_Constant(self, node: ast.Constant) -> Any:
+    def eval_Constant(self, node: ast.Constant) -> object:
         return node.value
 
-    def eval_Name(self, node: ast.Name) -> Any:
+    def eval_Name(self, node: ast.Name) -> object:
         value = self.scope.look_up(node.id)
         value = self.helpers.pasted(value)
         if self.scope.blocks and isinstance(value, PointerValue):
@@ -268,7 +268,7 @@ class Evaluator:
         return self.checked(value)
 
     @staticmethod
-    def checked(value: object) -> Any:
+    def checked(value: Any) -> object:
         """A value of Python; NumPy's scalars are Python's numbers. CompassError for those that are none."""
         if type(value).__module__ != "numpy" or isinstance(value, type) or not hasattr(value, "dtype"):
             return value
@@ -285,10 +285,10 @@ class Evaluator:
     def eval_Tuple(self, node: ast.Tuple) -> Any:
         return tuple(self._items(node.elts))
 
-    def eval_List(self, node: ast.List) -> Any:
+    def eval_List(self, node: ast.List) -> object:
         return self._items(node.elts)
 
-    def eval_Set(self, node: ast.Set) -> Any:
+    def eval_Set(self, node: ast.Set) -> object:
         return set(self._items(node.elts))
 
     def _items(self, nodes: list[ast.expr]) -> list[Any]:
@@ -300,8 +300,8 @@ class Evaluator:
                 out.append(value)
         return out
 
-    def eval_Dict(self, node: ast.Dict) -> Any:
-        out: dict[Any, Any] = {}
+    def eval_Dict(self, node: ast.Dict) -> object:
+        out: dict[object, object] = {}
         for key, value in zip(node.keys, node.values):
             if key is None:
                 out.update(self.eval(value))
@@ -341,10 +341,10 @@ class Evaluator:
         spec = self.eval(node.format_spec) if node.format_spec else ""
         return self.python("formatting", format, value, spec)
 
-    def eval_Lambda(self, node: ast.Lambda) -> Any:
+    def eval_Lambda(self, node: ast.Lambda) -> object:
         names = [a.arg for a in node.args.args]
 
-        def call(*args: Any) -> Any:
+        def call(*args: object) -> object:
             with self.scope.hidden_frame():
                 for name, value in zip(names, args, strict=True):
                     self.scope.bind(name, value)
@@ -354,7 +354,7 @@ class Evaluator:
 
     # -- operators
 
-    def eval_BinOp(self, node: ast.BinOp) -> Any:
+    def eval_BinOp(self, node: ast.BinOp) -> object:
         a, b = self.all((node.left, node.right))
         self.operands = node, ((node.left, a), (node.right, b))
         symbol = pyast.BINARY[type(node.op)]
@@ -364,10 +364,10 @@ class Evaluator:
             return ops.binary(symbol, a, b)
         return self.python(f"`{symbol}`", ops.binary, symbol, a, b)
 
-    def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
+    def eval_UnaryOp(self, node: ast.UnaryOp) -> object:
         return self.python("the operator", ops.unary, _UNARY[type(node.op)], self.eval(node.operand))
 
-    def eval_BoolOp(self, node: ast.BoolOp) -> Any:
+    def eval_BoolOp(self, node: ast.BoolOp) -> object:
         symbol = "and" if isinstance(node.op, ast.And) else "or"
         first = node.values[0]
         operands = self._each(lambda n: Operand(self.eval(n)) if n is first else self.operand(n), node.values)
@@ -375,7 +375,7 @@ class Evaluator:
             self.helpers.settle()
         return connected(self.to, symbol, operands)
 
-    def eval_Compare(self, node: ast.Compare) -> Any:
+    def eval_Compare(self, node: ast.Compare) -> object:
         nodes = (node.left, *node.comparators)
         operands = self._each(lambda n: self.operand(n) if n in nodes[2:] else Operand(self.eval(n)), nodes)
         if len(nodes) > 2 and any(x.statements or calls(x.value) for x in operands[1:]):
@@ -411,7 +411,7 @@ class Evaluator:
             return identity(a, b)
         return self.python("the comparison", ops.binary, pyast.COMPARISON[type(op)], a, b)
 
-    def eval_IfExp(self, node: ast.IfExp) -> Any:
+    def eval_IfExp(self, node: ast.IfExp) -> object:
         cond = plain(self.eval(node.test))
         if not is_runtime(cond):
             return self.eval(node.body if cond else node.orelse)
@@ -422,7 +422,7 @@ class Evaluator:
 
     # -- access and calls
 
-    def eval_Attribute(self, node: ast.Attribute) -> Any:
+    def eval_Attribute(self, node: ast.Attribute) -> object:
         owner = self.eval(node.value)
         try:
             return self.checked(getattr(owner, node.attr))
@@ -433,7 +433,7 @@ class Evaluator:
             said = getattr(e, "help", "") or hint(e)
             raise CompassError(what, code="attribute", help=f"did you mean {near}" if near else said) from None
 
-    def eval_Subscript(self, node: ast.Subscript) -> Any:
+    def eval_Subscript(self, node: ast.Subscript) -> object:
         owner, index = self.all((node.value, node.slice))
         return self._element(node, owner, index)
 
@@ -469,7 +469,7 @@ class Evaluator:
             self.helpers.settle()
         return slice(*parts)
 
-    def eval_Call(self, node: ast.Call) -> Any:
+    def eval_Call(self, node: ast.Call) -> object:
         func = self.eval(node.func)
         if isinstance(func, Macro) and node is not self.statement:
             raise CompassError(
@@ -502,7 +502,7 @@ class Evaluator:
         finally:
             self.chain.pop()
 
-    def call(self, func: Any, args: list[Any], kwargs: dict[str, Any], written: ast.expr) -> Any:
+    def call(self, func: Any, args: list[object], kwargs: dict[str, object], written: ast.expr) -> object:
         """The value of a call of a function that is no kernel function; `written`: how the kernel names it."""
         if not callable(func):
             raise CompassError(

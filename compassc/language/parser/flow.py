@@ -37,7 +37,7 @@ class Turns:
         self.used: set[str] = set()
         self.changed: dict[str, Span | None] = {}
 
-    def found(self, depth: int, name: str, value: Any) -> bool:
+    def found(self, depth: int, name: str, value: object) -> bool:
         """Whether a name of a frame still has the value that it had before the loop."""
         return depth < len(self.before) and self.before[depth].get(name, self) is value
 
@@ -64,7 +64,7 @@ class Flow:
                 loop.used.add(name)
         return value
 
-    def change(self, depth: int, name: str, value: Any, place: Span | None) -> None:
+    def change(self, depth: int, name: str, value: object, place: Span | None) -> None:
         """Let a name of a frame stand for another value from here on. CompassError where a loop has used the old one."""
         if _same(self.frames[depth][name], value):
             return
@@ -176,12 +176,12 @@ def _unclear(name: str, what: str, place: Span | None = None) -> CompassError:
     return language_error("depends-on-run", f"{name!r} {what}", help, *notes)
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: object, b: object) -> bool:
     """Whether two values are certainly the same, whatever is done with them later."""
     return a is b or (type(a) is type(b) and isinstance(a, (int, float, str)) and repr(a) == repr(b))
 
 
-def _unchanged(value: object, was: object, contents: Any) -> bool:
+def _unchanged(value: object, was: object, contents: _Contents | None) -> bool:
     return _same(value, was) and _contents(value) == contents
 
 
@@ -210,7 +210,7 @@ class _Contents:
                 inner.restore(item)
 
 
-def _contents(value: Any) -> _Contents | None:
+def _contents(value: object) -> _Contents | None:
     """What a list or the like holds, to be compared; None for anything else."""
     return _Contents(value) if isinstance(value, (list, tuple, set, dict)) else None
 

@@ -90,7 +90,7 @@ class Helpers:
             else:
                 value.expr = self._settled(value.expr, computed)
 
-    def _settled(self, e: E.Expr, computed: _Computed) -> Any:
+    def _settled(self, e: E.Expr, computed: _Computed) -> E.Expr:
         """An expression with variables in the place of what may change, given their values in the order of the text."""
         if id(e) in computed or is_stable(e, ()):
             return computed.get(id(e), (e, e))[1]
@@ -144,7 +144,7 @@ def _parts(value: Value | PointerValue) -> tuple[E.Expr, ...]:
     return (value.expr,) if isinstance(value, Value) else (value.base, value.offset)
 
 
-def _with(e: E.Expr, computed: _Computed) -> Any:
+def _with(e: E.Expr, computed: _Computed) -> E.Expr:
     """The expression with variables in the place of what was computed."""
     if not e.flags & _MAY_CHANGE or not computed:
         return e

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import Any
 
 from ...ir import exprs as E
@@ -155,7 +156,7 @@ def _fits_type(value: int, kind: DataType) -> bool:
 
 
 def _nest(
-    fp: FunctionContext, kind: str, names: list[str], bounds: list[Any], body: list[ast.stmt], options: S.Notes = ()
+    fp: FunctionContext, kind: str, names: list[str], bounds: Sequence[Any], body: list[ast.stmt], options: S.Notes = ()
 ) -> None:
     """The loops of a nest, outermost first; the body is parsed inside the innermost."""
     name, (start, stop, step) = names[0], bounds[0]

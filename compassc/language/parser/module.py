@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from compass_core import switches, targets
 from compass_core.errors import CompassError, Note, together
 
@@ -61,13 +59,13 @@ class ModuleParser:
             self.done[symbol] = self.parse(func, symbol)
         return symbol
 
-    def operation(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def operation(self, op: Op, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         return self.helpers.done(op, build_op(self, op, args, kwargs))
 
-    def function(self, func: PyPrimFunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def function(self, func: PyPrimFunc, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         return self.helpers.called(call_function(self, func, args, kwargs))
 
-    def macro(self, macro: Macro, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def macro(self, macro: Macro, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         expand_macro(self, macro, args, kwargs)
 
     @property
@@ -75,20 +73,20 @@ class ModuleParser:
         """The functions of Python that run for the function that is parsed."""
         return self.functions[-1].helpers
 
-    def binary(self, symbol: str, a: Any, b: Any) -> Any:
+    def binary(self, symbol: str, a: object, b: object) -> object:
         return self.helpers.hold(binary(symbol, a, b, adapt=False))
 
-    def unary(self, symbol: str, a: Any) -> Any:
+    def unary(self, symbol: str, a: object) -> object:
         return self.helpers.hold(unary(symbol, a))
 
-    def load(self, target: Any, index: Any) -> Any:
+    def load(self, target: object, index: object) -> object:
         return self.helpers.hold(load(target, index))
 
-    def store(self, target: Any, index: Any, value: Any) -> None:
+    def store(self, target: object, index: object, value: object) -> None:
         assign_item(self.functions[-1], target, index, value)
 
     @staticmethod
-    def text(value: Any) -> str:
+    def text(value: object) -> str:
         raise no_text(value)
 
     def take_address(self, variable: E.Var) -> None:

@@ -176,7 +176,7 @@ def _own_type(x: Operand, other: Operand, adapt: bool) -> DataType:
     return BOOL if type(x) is bool else INT32 if type(x) is int else match_operator(x, x)
 
 
-def _address(x: object) -> Any:
+def _address(x: object) -> object:
     """A constant table as the pointer that it is, too."""
     return x.addr_of(0) if isinstance(x, BufferValue) and x.scope == "constant" else x
 

@@ -75,7 +75,7 @@ class Scope(Flow):
         self.take(ways)
         self.loop_names, self.places, self.ended, self.reported = names
 
-    def local(self, name: str) -> Any:
+    def local(self, name: str) -> object:
         """The binding of a name in the function's own frames; None when it has none, or its definition failed."""
         for frame in reversed(self.frames):
             if name in frame:

@@ -19,7 +19,7 @@ from .values import Value, is_runtime, kind_name
 _SIMPLE = re.compile(r"%([dius%])")
 
 
-def no_text(value: Any) -> CompassError:
+def no_text(value: object) -> CompassError:
     """The error of converting a run-time value to text while the kernel is parsed."""
     what = f"a run-time {value.dtype}" if isinstance(value, Value) else kind_name(value)
     is_float = isinstance(value, Value) and value.dtype.is_floating

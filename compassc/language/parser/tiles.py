@@ -112,15 +112,15 @@ class IRMachine:
         self.fp.append(resolve(pointer, 0).store(value))
 
     @staticmethod
-    def binary(symbol: str, a: object, b: object) -> Any:
+    def binary(symbol: str, a: object, b: object) -> object:
         return logical(symbol, a, b) if symbol in ("and", "or") else binary(symbol, a, b)
 
     @staticmethod
-    def missing(condition: object) -> Any:
+    def missing(condition: object) -> object:
         return unary("not", condition) if isinstance(condition, Value) else not condition
 
     @staticmethod
-    def unary(symbol: str, a: object) -> Any:
+    def unary(symbol: str, a: object) -> object:
         return unary(symbol, a)
 
     @staticmethod
@@ -129,7 +129,7 @@ class IRMachine:
         return number if type(number) is int else None
 
     @staticmethod
-    def operand(x: object, what: str) -> Any:
+    def operand(x: object, what: str) -> object:
         if is_literal(x) or (isinstance(x, Value) and x.dtype.is_scalar):
             return x
         raise error(f"{what} with {kind_name(x)}", "tiles go together with tiles, scalars and numbers")
@@ -147,7 +147,7 @@ class IRMachine:
         return LoopSpec("parallel_tiles", counts, (("stages", stages),) if stages > 1 else ())
 
     @staticmethod
-    def tensor(x: object) -> tuple[PointerValue, tuple[Any, ...]]:
+    def tensor(x: object) -> tuple[PointerValue, tuple[object, ...]]:
         if not isinstance(x, BufferValue) or not x.scope.startswith("global"):
             raise error(
                 f"a tensor is a buffer in device memory, this is {kind_name(x)}",
@@ -188,7 +188,7 @@ def parse_shared_loop(fp: FunctionContext, spec: LoopSpec, names: list[str], bod
 
     def inside() -> None:
         rest: Any = Value(turn)
-        places: list[Any] = []
+        places: list[object] = []
         for c in reversed(counts[1:]):
             places.append(machine.let("_place", _divided("mod", rest, c)))
             rest = machine.let("_place", _divided("div", rest, c))

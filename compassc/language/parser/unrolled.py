@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from ...ir import exprs as E
 from ...ir import stmts as S
@@ -75,7 +74,7 @@ def _copies(fp: FunctionContext, node: ast.For, turns: list[list[tuple[str, obje
             return
 
 
-def _define(fp: FunctionContext, name: str, value: Any) -> None:
+def _define(fp: FunctionContext, name: str, value: object) -> None:
     if fp.scope.local(name) is not None:
         raise language_error(
             "loop-name",

@@ -6,7 +6,7 @@ Their Python operators build IR, without the literal adaptation that the parser 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from compass_core.errors import CompassError
 
@@ -85,7 +85,7 @@ class Foreign:
 
 def _install_foreign() -> None:
     def refusal(name: str):
-        def method(self: object, *_given: object, **_named: object) -> Any:
+        def method(self: object, *_given: object, **_named: object) -> NoReturn:
             raise unknown_here(self, name)
 
         return method
@@ -94,7 +94,7 @@ def _install_foreign() -> None:
         setattr(Foreign, f"__{name}__", refusal(name))
     Foreign.__rdivmod__ = refusal("divmod")  # type: ignore[attr-defined]
 
-    def of_numpy(self: object, function: Any, *_given: object, **_named: object) -> Any:
+    def of_numpy(self: object, function: Any, *_given: object, **_named: object) -> NoReturn:
         raise unknown_here(self, function.__name__)
 
     Foreign.__array_ufunc__ = Foreign.__array_function__ = of_numpy  # type: ignore[attr-defined]
@@ -156,7 +156,7 @@ class Value(Operators):
     def __format__(self, spec: str) -> str:
         return str(self)
 
-    def __getitem__(self, index: Any) -> Value:
+    def __getitem__(self, index: object) -> Value:
         return Value(E.GetElement(self.expr, element_index(self.dtype, index)))
 
     @property
@@ -297,7 +297,7 @@ class PointerValue(Operators):
             return PointerValue(elem, self.base, ZERO, self.blocked)
         return PointerValue(elem, self.expr, ZERO, "a converted pointer with an offset")
 
-    def __getitem__(self, index: Any) -> Value:
+    def __getitem__(self, index: object) -> Value:
         return active_parser(_VALUE).load(self, index)
 
     def __setitem__(self, index: object, value: object) -> None:
@@ -349,7 +349,7 @@ class BufferValue(Foreign):
             )
         return PointerValue(self.dtype, self.buffer.data, self.flat_index(tuple(index_expr(i) for i in items)))
 
-    def __getitem__(self, index: Any) -> Value:
+    def __getitem__(self, index: object) -> Value:
         return active_parser(_VALUE).load(self, index)
 
     def __setitem__(self, index: object, value: object) -> None:

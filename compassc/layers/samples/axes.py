@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from compassc.graph import Layer, Tensor
+from compassc.graph.values import Value
 from compassc.layers.samples.draw import Draw, bits_of, layer_of, sample
 
 
@@ -56,7 +55,7 @@ def _norm(draw: Draw, kind: str, x: Tensor) -> Layer | None:
         return None
     last, c = len(x.shape) - 1, x.shape[-1]
     axis = [last] if kind in ("LayerNorm", "RMSNorm", "GroupNorm") else list(range(1, last))
-    extra: dict[str, Any] = {} if kind != "GroupNorm" else {"group": 2}
+    extra: dict[str, Value] = {} if kind != "GroupNorm" else {"group": 2}
     if not x.is_integer:
         constants = {"weights": draw.array(x.dtype, c), "biases": draw.array(x.dtype, c)} if kind != "MVN" else {}
         return layer_of(draw, kind, [x], draw.tensor(x.shape, x.dtype), constants, axis=axis, epsilon=1e-5, **extra)
@@ -89,7 +88,7 @@ def _recurrent(draw: Draw, kind: str, x: Tensor) -> Layer | None:
         Tensor(draw.tensor((1,), x.dtype).name, shape, x.dtype)
         for shape in [(n, steps, cell), (n, cell), (n, cell)][: 3 if gates == 4 else 2]
     ]
-    given: dict[str, Any] = {
+    given: dict[str, Value] = {
         "direction": draw.choice(("forward", "reverse")),
         "time_steps": steps,
         "cell_size": cell,
@@ -121,7 +120,7 @@ def _recurrent(draw: Draw, kind: str, x: Tensor) -> Layer | None:
 def _vector_norm(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if not x.shape:
         return None
-    given: dict[str, Any] = {"method": draw.choice(("L1", "L2")), "axis": [len(x.shape) - 1], "epsilon": 1e-6}
+    given: dict[str, Value] = {"method": draw.choice(("L1", "L2")), "axis": [len(x.shape) - 1], "epsilon": 1e-6}
     if x.is_integer:
         wide = bits_of(x) > 8
         given |= {"scale_value": draw.integer(100, 127), "shift_value": draw.integer(0, 4)}
@@ -145,7 +144,7 @@ def _local_response(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if len(x.shape) != 4:
         return None
     method = draw.choice(("ACROSS_CHANNELS", "WITHIN_CHANNEL"))
-    given: dict[str, Any] = {"method": method, "size": 3, "alpha": 0.01, "beta": 0.75, "bias": 1.0}
+    given: dict[str, Value] = {"method": method, "size": 3, "alpha": 0.01, "beta": 0.75, "bias": 1.0}
     if not x.is_integer:
         return layer_of(draw, kind, [x], draw.tensor(x.shape, x.dtype), **given)
     given |= {"scale_sum_value": draw.integer(128, 255), "shift_sum_value": 2 * bits_of(x) - 6}
@@ -162,6 +161,6 @@ def _moments_of_sums(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     outputs = [draw.requantised(x), draw.requantised(x)]
     if not x.is_integer:
         return layer_of(draw, kind, [x, *others], outputs, counts=4.0)
-    given: dict[str, Any] = {f"{p}_scale_value": [draw.integer(128, 255), 16000, 12000] for p in ("mean", "var")}
+    given: dict[str, Value] = {f"{p}_scale_value": [draw.integer(128, 255), 16000, 12000] for p in ("mean", "var")}
     given |= {"mean_shift_value": 22, "var_shift_value": 22}
     return layer_of(draw, kind, [x, *others], outputs, {"lut": draw.array("uint16", 256, high=200)}, **given)

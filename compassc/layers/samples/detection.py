@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from compass_core.arrays import Array
 from compassc.graph import Layer, Tensor
+from compassc.graph.values import Value
 from compassc.layers.samples.draw import Draw, layer_of, sample
 
 
@@ -24,7 +23,7 @@ def _nms(draw: Draw, kind: str, x: Tensor) -> Layer | None:
         draw.like(x, (n, 5)),
         draw.plain((n, 5), "int32"),
     ]
-    given: dict[str, Any] = {"method": "HARD", "iou_threshold": 0.5, "max_output_size": 3}
+    given: dict[str, Value] = {"method": "HARD", "iou_threshold": 0.5, "max_output_size": 3}
     constants = None
     if x.is_integer:
         given |= {"iou_threshold": 128, "areas_shift": 9 if x.integer.bits > 8 else 2, "iou_thresh_shift": 8}
@@ -53,7 +52,7 @@ def _decode(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     whole = "uint16" if x.is_integer else "int32"
     shapes = (((n, 5, 4), boxes), ((n, c), whole), ((n, 1), whole), ((n, 5), x.dtype), ((n, c), whole))
     constants = _anchors(draw, b, x.is_integer)
-    given: dict[str, Any] = {"score_threshold": 0.1, "class_num": max(1, c - 1)}
+    given: dict[str, Value] = {"score_threshold": 0.1, "class_num": max(1, c - 1)}
     if x.is_integer:
         constants |= {f"t{a}_lut": draw.array("int16", 256) for a in "yxhw"}
         given |= {"box_shift": 12, "score_threshold_uint8": 60, "image_height": 256, "image_width": 256}
@@ -110,7 +109,7 @@ def _proposal(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     return layer_of(draw, kind, inputs, outputs, constants | _tables(draw, "yxhw"), **given)
 
 
-def _boxes_of_regions(draw: Draw, deltas: Tensor) -> dict[str, Any]:
+def _boxes_of_regions(draw: Draw, deltas: Tensor) -> dict[str, Value]:
     part = 16 + deltas.integer.bits - 15 + bool(deltas.zero)
     return {
         "box_scale_value": [20000, 30000, 25000, draw.integer(100, 30000), 16383],
@@ -160,7 +159,7 @@ def _generated(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     outputs = [draw.plain(s, d) for s, d in (((n, 9), x.dtype), ((n, 9, 4), boxes), ((n, 9), whole), ((n, 1), whole))]
     anchors = draw.source.uniform(8, 60, (h * w * a, 4)).astype("float32")
     inputs = [x, draw.plain((n, h, w, 4 * a), x.dtype)]
-    given: dict[str, Any] = {
+    given: dict[str, Value] = {
         "pre_nms_topn": draw.integer(min(20, h * w * a), h * w * a),
         "post_nms_topn": 8,
         "image_height": 70,
@@ -182,7 +181,7 @@ def _generated(draw: Draw, kind: str, x: Tensor) -> Layer | None:
 @sample("Region")
 def _head(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     outputs = [draw.plain(s, d) for s, d in _lists_of(x, 1, draw.integer(3, 8), 3)]
-    given: dict[str, Any] = {"grid_height": 2, "grid_width": 3, "box_per_grid": 2, "class_num": 3}
+    given: dict[str, Value] = {"grid_height": 2, "grid_width": 3, "box_per_grid": 2, "class_num": 3}
     if not x.is_integer:
         x = draw.plain((1, 2, 3, 2, 8), x.dtype)
         given |= {"obj_thresh": 0.2, "anchors": [1.0, 2.0, 0.5, 0.75]}

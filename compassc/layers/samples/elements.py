@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from compass_core.arrays import Array
 from compassc.graph import Layer, Tensor
+from compassc.graph.values import Value
 from compassc.layers.families.activation.reference import TABLED
 from compassc.layers.samples.draw import Draw, activation, bits_of, float_activation, layer_of, sample
 
@@ -16,7 +15,7 @@ METHODS = (
 
 @sample("Activation", *TABLED)
 def _tabled(draw: Draw, kind: str, x: Tensor) -> Layer | None:
-    given: dict[str, Any] = {"method": draw.choice(METHODS)} if kind == "Activation" else {}
+    given: dict[str, Value] = {"method": draw.choice(METHODS)} if kind == "Activation" else {}
     if not x.is_integer:
         return layer_of(draw, kind, [x], draw.tensor(x.shape, x.dtype), **given)
     if kind in ("Sine", "Cosine") and bits_of(x) > 8:
@@ -64,7 +63,7 @@ def _eltwise(draw: Draw, kind: str, x: Tensor) -> Layer | None:
 @sample("SquaredDifference", "Div", "Mod", "DivMod", "BitShift")
 def _two_operands(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     other = draw.other(x)
-    given: dict[str, Any] = {"direction": "LEFT"} if kind == "BitShift" else {}
+    given: dict[str, Value] = {"direction": "LEFT"} if kind == "BitShift" else {}
     constants: dict[str, Array] = {}
     if kind == "SquaredDifference" and x.is_integer:
         given = {"scale_value": [200, 128, 120], "shift_value": [14, 7, 7]}

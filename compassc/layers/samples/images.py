@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from compassc.graph import Layer, Tensor
+from compassc.graph.values import Value
 from compassc.layers.samples.draw import Draw, sample
 
 TO_RGB = [16, 128, 128, 0, 0, 0, 298, 0, 409, 298, -100, -208, 298, 516, 0]
@@ -14,7 +13,7 @@ TO_YUV = [0, 0, 0, 16, 128, 128, 263, 516, 100, -152, -298, 450, 450, -377, -73]
 @sample("YuvToRgb", "RgbToYuv")
 def _colours(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     numbers, shift = (TO_RGB, 8) if kind == "YuvToRgb" else (TO_YUV, 10)
-    given: dict[str, Any] = {"coefficient": numbers, "coefficient_shift": shift, "format": "I420"}
+    given: dict[str, Value] = {"coefficient": numbers, "coefficient_shift": shift, "format": "I420"}
     if not x.is_integer:
         given |= {"coefficient": numbers[:6] + [v / (1 << shift) for v in numbers[6:]], "coefficient_shift": 0}
     if kind == "RgbToYuv":
@@ -32,7 +31,7 @@ def _extremes(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if len(x.shape) != 4:
         return None
     n, h, w, c = x.shape
-    given: dict[str, Any] = {
+    given: dict[str, Value] = {
         "kernel_y": 2,
         "kernel_x": 3,
         "stride_y": 1,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from compassc.graph import Layer, Tensor
+from compassc.graph.values import Value
 from compassc.layers.samples.draw import Draw, layer_of, sample
 
 
@@ -168,7 +167,7 @@ def _scatter(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     if not x.shape:
         return None
     count = draw.integer(1, 4)
-    given: dict[str, Any] = {"reduction": draw.choice(("NONE", "ADD", "MAX", "MIN"))}
+    given: dict[str, Value] = {"reduction": draw.choice(("NONE", "ADD", "MAX", "MIN"))}
     if kind == "ScatterND":
         index, updates = draw.indices((count, 1), x.shape[0]), draw.other(x, (count, *x.shape[1:]))
     else:

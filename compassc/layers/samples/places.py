@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from compassc.graph import Layer, Tensor
+from compassc.graph.values import Value
 from compassc.layers.samples.draw import Draw, layer_of, sample
 
 
@@ -14,7 +13,7 @@ def _grid(draw: Draw, kind: str, x: Tensor) -> Layer | None:
         return None
     n, _, _, c = x.shape
     grid = draw.plain((n, 3, 2, 2), "int16" if x.is_integer else x.dtype)
-    given: dict[str, Any] = {
+    given: dict[str, Value] = {
         "method": draw.choice(("BILINEAR", "NEAREST")),
         "padding_mode": draw.choice(("ZEROS", "BORDER")),
     }
@@ -47,7 +46,7 @@ def _blocks(draw: Draw, kind: str, x: Tensor) -> Layer | None:
         x = draw.plain((4, h, w, c), x.dtype)
     if kind == "BatchToDepth":
         return layer_of(draw, kind, [x], draw.like(x, (1, h, w, 4 * c)), None, block_size=4)
-    given: dict[str, Any] = {"block_size_x": 2, "block_size_y": 2}
+    given: dict[str, Value] = {"block_size_x": 2, "block_size_y": 2}
     given = given if kind == "BatchToSpace" else {"block_size": [1, 2, 2], "crops": [[0, 0], [0, 0], [0, 0]]}
     return layer_of(draw, kind, [x], draw.like(x, (x.shape[0] // 4, 2 * h, 2 * w, c)), None, **given)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from compassc.graph import Layer, Tensor
+from compassc.graph.values import Value
 from compassc.layers.samples.draw import Draw, layer_of, sample
 
 
@@ -47,7 +46,7 @@ def _counts(draw: Draw, kind: str, x: Tensor) -> Layer | None:
 @sample("AffineGrid")
 def _affine(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     theta = x if x.shape[1:] == (2, 3) else draw.plain((2, 2, 3), x.dtype)
-    given: dict[str, Any] = {"align_corners": draw.choice((True, False))}
+    given: dict[str, Value] = {"align_corners": draw.choice((True, False))}
     constants = {}
     if x.is_integer:
         given |= {"multiplier_bits": 8, "scale_value": 200, "shift_value": 15}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from compassc.graph import Layer, Tensor
+from compassc.graph.values import Value
 from compassc.layers.samples.draw import Draw, sample
 
 ALIGN = {
@@ -24,7 +23,7 @@ def _rois(draw: Draw, kind: str, x: Tensor) -> Layer | None:
         rois = Tensor(name, (3, 5), "int16", 16.0, limits=(0, 15 if x.shape[0] == 1 else 100))
     else:
         rois = Tensor(name, (3, 5), x.dtype)
-    given: dict[str, Any] = {"pooled_shape": [3, 2], "spatial": [5000, 6000] if x.is_integer else [0.5, 0.25]}
+    given: dict[str, Value] = {"pooled_shape": [3, 2], "spatial": [5000, 6000] if x.is_integer else [0.5, 0.25]}
     if kind == "RoiAlign":
         given = {
             "pooled_shape": [3, 2],
@@ -66,7 +65,7 @@ def _pyramid(draw: Draw, kind: str, x: Tensor) -> Layer | None:
         return None
     channels, normalised = x.shape[3], draw.choice((True, False))
     smaller = [(1, s, s, channels) for s in (6, 4, 2)]
-    given: dict[str, Any] = {
+    given: dict[str, Value] = {
         "resize_height": 2,
         "resize_width": 3,
         "sample": [2],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from compassc.ir.iter_vars import IterVar
 from compassc.te.opaque import TensorIntrin
@@ -22,7 +21,7 @@ class Annotation:
     loop: str = ""
     thread: IterVar | None = None
     intrin: TensorIntrin | None = None
-    pragmas: dict[str, Any] = field(default_factory=dict)
+    pragmas: dict[str, object] = field(default_factory=dict)
 
     bind_thread = property(lambda self: self.thread)
     tensor_intrin = property(lambda self: self.intrin)

@@ -149,7 +149,7 @@ class Stage:
     def __repr__(self) -> str:
         return f"stage({self.label}, leaves=[{', '.join(map(self.label_of, self.leaf_iter_vars))}])"
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, object]:
         """The state, for `restore`."""
         state = dict(vars(self))
         for name in ("relations", "all_iter_vars", "leaf_iter_vars"):
@@ -158,7 +158,7 @@ class Stage:
         state["alignments"] = dict(self.alignments)
         return state
 
-    def restore(self, saved: dict[str, Any]) -> None:
+    def restore(self, saved: dict[str, object]) -> None:
         """Go back to a state."""
         vars(self).update(saved)
 

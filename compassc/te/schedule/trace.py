@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from compassc.te.schedule.schedule import Schedule
     from compassc.te.schedule.stage import Stage
 
+_V = TypeVar("_V")
 _F = TypeVar("_F", bound=Callable[..., Any])
 FORMAT = "compassc-trace/1"
 
@@ -46,8 +47,8 @@ class Step:
 
     stage: str
     primitive: str
-    args: tuple[Any, ...] = ()
-    options: tuple[tuple[str, Any], ...] = ()
+    args: tuple[object, ...] = ()
+    options: tuple[tuple[str, object], ...] = ()
 
     def __str__(self) -> str:
         words = [_shown(a) for a in self.args] + [f"{k}={_shown(v)}" for k, v in self.options]
@@ -153,7 +154,7 @@ def _is_tree(tree: object) -> bool:
     return isinstance(tree, int) and not isinstance(tree, bool) and _is_number(tree)
 
 
-def _items(*kinds: Callable[[object], bool]) -> Callable[[Any], bool]:
+def _items(*kinds: Callable[[object], bool]) -> Callable[[object], bool]:
     """Whether a value is a list of such items."""
     return lambda value: (
         isinstance(value, list) and len(value) == len(kinds) and all(k(v) for k, v in zip(kinds, value))
@@ -183,7 +184,7 @@ def _quoted(name: str) -> str:
     return json.dumps(name, ensure_ascii=False)
 
 
-def _shown(argument: Any) -> str:
+def _shown(argument: object) -> str:
     """An argument as Python text, in which `s` is the schedule."""
     if isinstance(argument, list):
         return f"[{', '.join(map(_shown, argument))}]"
@@ -302,7 +303,7 @@ def _recorded_thread(schedule: Schedule, thread: IterVar) -> Any:
     return [thread.thread_tag, *(_recorded(schedule, e) for e in (thread.dom.min, thread.dom.extent))]
 
 
-def _named(known: dict[str, Any], name: str, value: Any) -> str:
+def _named(known: dict[str, _V], name: str, value: _V) -> str:
     """The name by which traces know a value: its own, with a number where another one has it."""
     label, count = name, 0
     while known.setdefault(label, value) is not value:

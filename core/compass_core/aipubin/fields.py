@@ -372,7 +372,7 @@ def record(*items: Field) -> Callable[[type[T]], type[T]]:
     return attach
 
 
-def replace(obj: T, **changes: Any) -> T:
+def replace(obj: T, **changes: object) -> T:
     """A copy of a record with other values for some attributes."""
     return type(obj)(**{**vars(obj), **changes})
 

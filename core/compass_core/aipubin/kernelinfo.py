@@ -75,7 +75,7 @@ class KernelInfo:
         """The JSON object that `from_json` reads back equal. CompassError for names that it would refuse."""
         for text, what in ((self.kernel, "kernel"), *((p.name, "parameter") for p in self.params)):
             names.name(text, what)
-        out: dict[str, Any] = dict(self.extra)
+        out: dict[str, object] = dict(self.extra)
         out |= {"format": PARAMS_FORMAT, "kernel": self.kernel, "target": self.target, "uses_printf": self.uses_printf}
         out |= {"stack_size": self.stack_size, "params": [_param_json(p) for p in self.params]}
         return out | {"extents": self.extents} | ({"groups": self.groups} if self.groups > 1 else {})

@@ -8,7 +8,6 @@ graph have labels, which are shown and compared, and only have to be printable.
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from compass_core.errors import CompassError
 
@@ -32,7 +31,7 @@ def is_label(text: object) -> bool:
     return isinstance(text, str) and text.isprintable()
 
 
-def name(text: Any, what: str) -> str:
+def name(text: str, what: str) -> str:
     """`text` when it is a name; else a CompassError about `what` it was to name."""
     if is_name(text):
         return str(text)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from compass_runtime.profile.result import Profile
 from compass_runtime.profile.table import spell_place
 from compass_runtime.profile.timeline import Span
@@ -33,7 +31,7 @@ def as_trace(profile: Profile) -> dict[str, object]:
         number, label = track(span)
         names[number] = label
         scale = 1 / profile.model.clock_mhz
-        about: dict[str, Any] = {"cycles": round(span.cycles, 1), "line": spell_place(span.place)}
+        about: dict[str, object] = {"cycles": round(span.cycles, 1), "line": spell_place(span.place)}
         if span.kind == "transfer":
             about["bytes"] = span.detail
         name = f"section {span.detail}" if span.kind == "section" else f"{span.kind} {spell_place(span.place)}"

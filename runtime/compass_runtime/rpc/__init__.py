@@ -90,7 +90,7 @@ def connect(
 
     if not isinstance(session_constructor_args, (list, tuple, type(None))):
         raise TypeError("session_constructor_args must be a list or tuple")
-    about: dict[str, Any] = {"key": key, "session_timeout": session_timeout}
+    about: dict[str, object] = {"key": key, "session_timeout": session_timeout}
     if session_constructor_args:
         about["constructor"] = list(session_constructor_args)
     try:

@@ -281,7 +281,7 @@ def greet(
     channel.send(Kind.HELLO, 0, hello)
     said, asked = wire.text_of(hello), _expected(channel, Kind.CHALLENGE, GREETING_SECONDS).text
     channel.send(Kind.PROOF, 0, {"proof": token.proof("client", said, asked)})
-    welcome: dict[str, Any] = _expected(channel, Kind.WELCOME, GREETING_SECONDS, wait, waiting).head
+    welcome: dict[str, object] = _expected(channel, Kind.WELCOME, GREETING_SECONDS, wait, waiting).head
     if not _same(token.proof("server", said, asked), welcome.get("proof")):
         channel.close()
         raise RPCError(f"{channel.where} does not know the token: it is somebody else's", code="rpc-refused")
@@ -385,13 +385,13 @@ class Peer:
         self._objects[number] = value
         return number
 
-    def own(self, number: Any) -> Any:
+    def own(self, number: object) -> Any:
         """The object of a number."""
         if type(number) is not int or number not in self._objects:
             raise damaged("an object that does not exist, or was given back")
         return self._objects[number]
 
-    def forget(self, numbers: Any) -> None:
+    def forget(self, numbers: object) -> None:
         """Drops objects that the other side has no use for."""
         for number in numbers if isinstance(numbers, list) else ():
             self._objects.pop(number, None) if type(number) is int else None
@@ -404,7 +404,7 @@ class Peer:
         """What a description stands for."""
         raise NotImplementedError
 
-    def function(self, name: Any) -> Callable[..., Any]:
+    def function(self, name: object) -> Callable[..., Any]:
         """The function that a call of the other side names."""
         raise NotImplementedError
 

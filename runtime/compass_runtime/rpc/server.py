@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from compass_core.errors import CompassError
 from compass_runtime.packed import list_global_func_names
@@ -182,7 +182,7 @@ class Server:
         except OSError:
             LOG.exception("a connection was lost")
 
-    def stop(self, *_: Any) -> None:
+    def stop(self, *_: object) -> None:
         self.stopped = True
 
     def watch(self, descriptor: int) -> None:
@@ -229,7 +229,7 @@ class Server:
         """Gives a connection to the proxy, at whose other end a client is, a process."""
         self.take(channel.sock, channel.where, channel)
 
-    def take(self, sock: socket.socket, address: Any, channel: Channel | None = None) -> None:
+    def take(self, sock: socket.socket, address: object, channel: Channel | None = None) -> None:
         """Gives a connection a process. `channel`: the proxy's, of whose bytes some may have been read."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         clock = mmap.mmap(-1, mmap.PAGESIZE)

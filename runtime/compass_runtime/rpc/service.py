@@ -188,7 +188,7 @@ class Service(Peer):
             self._taken[number] = id(memory), memory.nbytes
         return number
 
-    def forget(self, numbers: Any) -> None:
+    def forget(self, numbers: object) -> None:
         super().forget(numbers)
         for number in numbers if isinstance(numbers, list) else ():
             self._taken.pop(number, None) if type(number) is int else None
@@ -210,7 +210,7 @@ class Service(Peer):
             value = NDArray(value)
         if isinstance(value, NDArray):
             self.room(value.nbytes)
-            about: dict[str, Any] = {"kind": "tensor", "shape": list(value.shape), "dtype": value.dtype}
+            about: dict[str, object] = {"kind": "tensor", "shape": list(value.shape), "dtype": value.dtype}
             about["device"] = [value.device.device_type, value.device.index]
         elif isinstance(value, Module):
             about = {"kind": "module", "type": value.type_key, "entry": value.entry_name}
@@ -233,7 +233,7 @@ class Service(Peer):
             return _device(given.get("type"), given.get("index"))
         raise damaged(f"a value of the kind {kind!r:.40}")
 
-    def function(self, name: Any) -> Callable[..., Any]:
+    def function(self, name: object) -> Callable[..., Any]:
         if isinstance(name, str):
             found = self._base.get(name) or self.named(name)
             if found is None:

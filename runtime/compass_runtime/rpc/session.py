@@ -236,7 +236,7 @@ class Session(Peer):
             raise damaged("a device that is none")
         return RemoteDevice(kind + 128 * (self.number + 1), index, self)
 
-    def function(self, name: Any) -> Callable[..., Any]:
+    def function(self, name: object) -> Callable[..., Any]:
         found: Callable[..., Any] = self.own(name)  # what was passed as an argument, and nothing else
         return found
 

@@ -44,7 +44,7 @@ UNARY = {
 FLOATS = ("float32", "float16", "bfloat16")
 
 
-def unary(b: Building, x: Value, type: str, dtype: Any = None, **given: Any) -> Value:
+def unary(b: Building, x: Value, type: str, dtype: Any = None, **given: object) -> Value:
     """A layer that works on each element; its result has the order of its input."""
     tensor, order = b.stored(x)
     to = x.dtype if dtype is None else np.dtype(dtype)
