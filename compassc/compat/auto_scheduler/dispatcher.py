@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager
 from itertools import islice
 from os import PathLike
-from typing import Any, ClassVar
+from typing import ClassVar, Union, cast
 
 import numpy as np
 
@@ -17,40 +17,37 @@ from compassc.te.schedule import Schedule
 from compassc.te.tensor import ComputeOp, Tensor
 
 from ..autotvm.contexts import places_of
+from ..nesting import Nested
 from .record import (
     LocalBuilder,
     LocalRunner,
     MeasureInput,
     MeasureResult,
-    Steps,
     calc_workload_dis_factor,
     load_records,
 )
-from .state import State
-from .workload import ComputeDAG, SearchTask, decode_workload_key
+from .state import State, Steps
+from .workload import ComputeDAG, SearchTask, Workload, decode_workload_key
 
 _log = logging.getLogger("auto_scheduler")
-Workload = tuple[str, tuple[Any, ...] | None]
+Records = Union[str, "PathLike[str]", Iterable[Union[tuple[MeasureInput, MeasureResult], "Records"]]]
+"""Records of a file by its name, or pairs; or several of these."""
 Found = State | Steps
 """What has the steps of a schedule."""
 
 
-class DispatchContext:
+class DispatchContext(Nested):
     """A place to look for states; as a context it is asked first, and those around it then."""
 
-    current: ClassVar[DispatchContext | None] = None
-
-    def __init__(self) -> None:
-        self._around: list[DispatchContext | None] = []
-        self._entered: list[ExitStack] = []
+    current: ClassVar[DispatchContext | None]
 
     def query(
         self, target: object, workload_key: str, has_complex_op: bool, dag: ComputeDAG, func_name: str
     ) -> Found | None:
         """The state (its steps) for a kernel on a target, None where nobody has one."""
-        found = self._query_inside(target, workload_key, func_name)
-        if found is None and self._around and self._around[-1] is not None:
-            return self._around[-1].query(target, workload_key, has_complex_op, dag, func_name)
+        found, outer = self._query_inside(target, workload_key, func_name), self.outer
+        if found is None and isinstance(outer, DispatchContext):
+            return outer.query(target, workload_key, has_complex_op, dag, func_name)
         return found
 
     def _query_inside(self, target: object, workload_key: str, func_name: str) -> Found | None:
@@ -59,16 +56,8 @@ class DispatchContext:
     def update(self, target: object, workload_key: str, state: Found) -> None:
         """Takes a state for a workload from now on."""
 
-    def __enter__(self) -> DispatchContext:  # noqa: PYI034 - typing.Self is younger than Python 3.10
-        self._around.append(DispatchContext.current)
-        DispatchContext.current = self
-        self._entered.append(ExitStack())
-        self._entered[-1].enter_context(scheduled_by(AUTO_SCHEDULER, self._schedule))
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        DispatchContext.current = self._around.pop()
-        self._entered.pop().close()
+    def _asked_by_builds(self) -> AbstractContextManager[None]:
+        return scheduled_by(AUTO_SCHEDULER, self._schedule)
 
     def _schedule(self, tensors: Sequence[Tensor], target: Target, name: str) -> Schedule | None:
         """What builds of Relay ask: see `compassc.relay.tuned`."""
@@ -82,7 +71,7 @@ class ApplyHistoryBest(DispatchContext):
     """The best states of records: those of a file, or pairs of inputs and results. With `include_compatible` also those of the same
     graph in sizes that divide the ones that are asked for."""
 
-    def __init__(self, records: Any, n_lines: int | None = None, include_compatible: bool = False) -> None:
+    def __init__(self, records: Records | None, n_lines: int | None = None, include_compatible: bool = False) -> None:
         super().__init__()
         self.include_compatible = include_compatible
         self.best_by_targetkey: dict[str, dict[Workload, tuple[Found, float]]] = {}
@@ -91,7 +80,7 @@ class ApplyHistoryBest(DispatchContext):
         if records is not None:
             self.load(records, n_lines)
 
-    def load(self, records: Any, n_lines: int | None = None) -> None:
+    def load(self, records: Records, n_lines: int | None = None) -> None:
         """Adds records, so many lines at most."""
         for inp, result in islice(_pairs(records), n_lines):
             if result.error_no != 0 or not isinstance(
@@ -138,15 +127,15 @@ class ApplyHistoryBest(DispatchContext):
             self._own[place, decode_workload_key(workload_key)] = state
 
 
-def _pairs(records: Any) -> Iterable[tuple[MeasureInput, MeasureResult]]:
+def _pairs(records: Records) -> Iterable[tuple[MeasureInput, MeasureResult]]:
     if isinstance(records, (str, PathLike)):
         yield from load_records(str(records))
         return
     for one in records:
         if isinstance(one, tuple) and len(one) == 2 and hasattr(one[0], "task"):
-            yield one
+            yield cast("tuple[MeasureInput, MeasureResult]", one)
         else:
-            yield from _pairs(one)
+            yield from _pairs(cast("Records", one))
 
 
 class ApplyHistoryBestOrSample(ApplyHistoryBest):
@@ -154,7 +143,7 @@ class ApplyHistoryBestOrSample(ApplyHistoryBest):
     of one that is not."""
 
     def __init__(
-        self, records: Any, sample_simple_workloads: bool = False, cost_model_file: str | None = None, num_measure: int = -1
+        self, records: Records | None, sample_simple_workloads: bool = False, cost_model_file: str | None = None, num_measure: int = -1
     ) -> None:  # fmt: skip
         """ValueError for a file of a model: policies learn of what they measure."""
         if cost_model_file is not None:

@@ -5,22 +5,23 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 
 from compass_core import files
 from compass_core.errors import CompassError
 from compassc.tuning import cost
+from compassc.tuning import task as tuned
 from compassc.tuning.result import Result
 from compassc.tuning.search.plain import RandomSearch
 from compassc.tuning.search.ranked import RankedSearch
 
 from .record import LocalBuilder, LocalRunner, MeasureInput, MeasureResult, load_records, measured
-from .sketch import SketchSpace
+from .sketch import Candidate, SketchSpace
 from .state import State
 from .workload import SearchTask
 
@@ -66,6 +67,13 @@ class PythonBasedModel(RandomModel):
     """The base of a program's own models, which are not asked."""
 
 
+class MeasureCallback(Protocol):
+    """What is called after each round."""
+
+    def callback(self, policy: object, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+        """Takes measurements."""
+
+
 @dataclass
 class TuningOptions:
     """When a search ends, and who measures."""
@@ -74,18 +82,25 @@ class TuningOptions:
     early_stopping: int | None = None
     num_measures_per_round: int = 64
     verbose: int = 1
-    builder: Any = "local"
-    runner: Any = "local"
-    measure_callbacks: Sequence[Any] | None = None
+    builder: LocalBuilder | str = "local"
+    runner: LocalRunner | str = "local"
+    measure_callbacks: Sequence[MeasureCallback] | None = None
 
     def __post_init__(self) -> None:
-        kinds: dict[str, Callable[[], Any]] = {"builder": LocalBuilder, "runner": LocalRunner}
+        kinds: dict[str, Callable[[], object]] = {"builder": LocalBuilder, "runner": LocalRunner}
         for name, kind in kinds.items():
             given = getattr(self, name)
             if isinstance(given, str):
                 if given != "local":
                     raise ValueError(f"Invalid {name}: {given}")
                 setattr(self, name, kind())
+
+    def measured(self, inputs: Sequence[MeasureInput]) -> list[MeasureResult]:
+        """What states take, in order."""
+        assert isinstance(self.builder, LocalBuilder) and isinstance(self.runner, LocalRunner), (
+            "words have become these"
+        )
+        return measured(self.builder, self.runner, inputs)
 
 
 class PythonBasedMeasureCallback:
@@ -151,8 +166,8 @@ class SketchPolicy(SearchPolicy):
         }
         self.best = float("inf")
 
-    def _made(self, model: object) -> Any:
-        searched: Any = _Searched(self.space)
+    def _made(self, model: object) -> RandomSearch | RankedSearch:
+        searched = cast("tuned.Task", _Searched(self.space))  # all that these strategies ask of one
         if not getattr(model, "ranks", False):
             return RandomSearch(searched, self.seed)
         count = len(self.space.features(self.space.sample(random.Random(0))))
@@ -176,9 +191,9 @@ class SketchPolicy(SearchPolicy):
         """How much is told."""
         self.verbose = verbose
 
-    def next_states(self, count: int) -> list[tuple[dict[str, Any], State]]:
+    def next_states(self, count: int) -> list[tuple[Candidate, State]]:
         """Programs that were not asked for, so many at most: no further ones where none of many was new."""
-        made: list[tuple[dict[str, Any], State]] = []
+        made: list[tuple[Candidate, State]] = []
         vain = 0
         while len(made) < count and vain < _MOST_IN_VAIN and (asked := self._strategy.ask(count - len(made))):
             vain += len(asked)
@@ -199,7 +214,7 @@ class SketchPolicy(SearchPolicy):
         """Measures some programs."""
         chosen = self.next_states(count)
         inputs = [MeasureInput(self.task, state) for _, state in chosen]
-        results = measured(options.builder, options.runner, inputs)
+        results = options.measured(inputs)
         told = []
         for (candidate, _), result in zip(chosen, results):
             mean = float(np.mean(result.costs))
@@ -246,12 +261,12 @@ class EmptyPolicy(SearchPolicy):
 
     def search(self, options: TuningOptions) -> State:
         """Measures the state without steps, once."""
-        inp = MeasureInput(self.task, self.task.compute_dag.init_state)
+        found = self.task.compute_dag.init_state
+        inp = MeasureInput(self.task, found)
         if options.num_measure_trials > 0:
-            results = measured(options.builder, options.runner, [inp])
+            results = options.measured([inp])
             for one in options.measure_callbacks or ():
                 one.callback(self, [inp], results)
-        found: State = inp.state
         return found
 
 
@@ -268,9 +283,10 @@ class TaskScheduler:
     """Shares trials out over tasks: one round each, then to that of which most is to be expected."""
 
     def __init__(
-        self, tasks: Sequence[SearchTask], task_weights: Sequence[float] | None = None, objective_func: Any = None,
-        strategy: str = "gradient", load_model_file: Any = None, load_log_file: str | None = None, alpha: float = 0.2,
-        beta: float = 2, gamma: float = 0.5, backward_window_size: int = 3, callbacks: Any = None,
+        self, tasks: Sequence[SearchTask], task_weights: Sequence[float] | None = None,
+        objective_func: Callable[[Sequence[float]], float] | None = None,
+        strategy: str = "gradient", load_model_file: object = None, load_log_file: str | None = None, alpha: float = 0.2,
+        beta: float = 2, gamma: float = 0.5, backward_window_size: int = 3, callbacks: Iterable[TaskSchedulerCallback] | None = None,
     ) -> None:  # fmt: skip
         if strategy not in ("gradient", "round-robin"):
             raise ValueError(f"Invalid strategy: {strategy}. Available options: gradient, round-robin")
@@ -285,7 +301,8 @@ class TaskScheduler:
         self.ct, self.start, self.cur_score = 0, time.time(), 1e10
 
     def tune(
-        self, tune_option: TuningOptions, search_policy: Any = "default", search_policy_params: Any = None,
+        self, tune_option: TuningOptions, search_policy: str | Sequence[SketchPolicy] = "default",
+        search_policy_params: Mapping[str, object] | None = None,
         adaptive_training: bool = False, per_task_early_stopping: int | None = None,
     ) -> None:  # fmt: skip
         """Searches. ValueError where there are fewer trials than tasks."""

@@ -10,24 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from compass_core import files
+from compass_runtime.module import Module
 from compassc.ir.exprs import IntImm
 from compassc.targets import Target, build
+from compassc.te.tensor import Tensor
 from compassc.tuning.hosted import Bench, Plan
 
 from ..autotvm.measure import MeasureErrorNo
 from ..autotvm.record import target_of, target_text
-from .state import State, Step
-from .workload import SearchTask, decode_workload_key, input_names
+from .state import State, Steps
+from .workload import SearchTask, Workload, decode_workload_key, input_names
 
 VERSION = "v0.6"
 FAILED = 1e10
-
-
-@dataclass
-class Steps:
-    """The steps of a state of which the graph is not known."""
-
-    transform_steps: list[Step]
 
 
 @dataclass
@@ -35,7 +30,7 @@ class Described:
     """A task as a record describes it."""
 
     workload_key: str
-    target: Any
+    target: Target | str
     hardware: list[int] = field(default_factory=list)
     host: str = ""
     layout: int = 0
@@ -46,12 +41,13 @@ class Described:
 class MeasureInput:
     """A state of a task."""
 
-    task: Any
-    state: Any
+    task: SearchTask | Described
+    state: State | Steps
 
-    def serialize(self) -> list[Any]:
+    def serialize(self) -> list[list[object]]:
         """As records have it."""
         task = self.task
+        rest: list[object]
         if isinstance(task, SearchTask):
             host = "" if task.target_host is None else str(task.target_host)
             rest = [task.hardware_params.numbers(), host, task.layout_rewrite_option, task.task_input_names]
@@ -61,7 +57,7 @@ class MeasureInput:
         return [[task.workload_key, target, *rest], [[], self.state.transform_steps]]
 
     @staticmethod
-    def deserialize(data: Any) -> MeasureInput:
+    def deserialize(data: Sequence[Sequence[Any]]) -> MeasureInput:
         """What `serialize` gave."""
         (key, target, *rest), (_, steps) = data
         return MeasureInput(Described(key, target_of(target) or target, *rest), Steps(steps))
@@ -71,7 +67,7 @@ class MeasureInput:
 class MeasureResult:
     """The seconds of calls, the number of the error, its words, the seconds that all took, and when it was."""
 
-    costs: list[Any]
+    costs: list[float]
     error_no: int
     error_msg: str | None
     all_cost: float
@@ -145,9 +141,9 @@ def save_records(filename: str, inputs: Sequence[MeasureInput], results: Sequenc
 
 def load_best_record(
     filename: str, workload_key: str | None = None, target: object = None, include_compatible: bool = False
-) -> tuple[Any, Any]:
+) -> tuple[MeasureInput, MeasureResult] | tuple[None, None]:
     """The best measurement of a workload on a target; None twice where there is none."""
-    best: tuple[Any, Any] = (None, None)
+    best: tuple[MeasureInput, MeasureResult] | tuple[None, None] = (None, None)
     least = FAILED
     wanted = None if target is None else Target.of(target).kind.name
     for inp, res in load_records(filename):
@@ -168,13 +164,13 @@ def _distance(wanted: str | None, found: str, compatible: bool) -> float | None:
     return calc_workload_dis_factor(decode_workload_key(wanted), decode_workload_key(found)) if compatible else None
 
 
-def calc_workload_dis_factor(target_workload_pair: Any, workload_pair: Any) -> float | None:
+def calc_workload_dis_factor(target_workload_pair: Workload, workload_pair: Workload) -> float | None:
     """The product of how many times the numbers of one are those of another; None where they are none."""
     (one, args), (other, others) = target_workload_pair, workload_pair
     if one != other or len(args or ()) != len(others or ()):
         return None
     factor = 1.0
-    for a, b in zip(_numbers(args), _numbers(others)):
+    for a, b in zip(_numbers(args or ()), _numbers(others or ())):
         if isinstance(a, int) and isinstance(b, int) and not isinstance(a, bool):
             if b == 0 or a % b:
                 return None
@@ -184,13 +180,13 @@ def calc_workload_dis_factor(target_workload_pair: Any, workload_pair: Any) -> f
     return factor
 
 
-def _numbers(args: Any) -> list[Any]:
+def _numbers(args: Iterable[object]) -> list[object]:
     return [x for a in args for x in (_numbers(a) if isinstance(a, (list, tuple)) else [a])]
 
 
 def distill_record_file(in_file: str, out_file: str) -> None:
     """Writes the best measurement of each workload and target of a file."""
-    best: dict[Any, tuple[MeasureInput, MeasureResult]] = {}
+    best: dict[tuple[str, str], tuple[MeasureInput, MeasureResult]] = {}
     for inp, res in load_records(in_file):
         key = inp.task.workload_key, str(inp.task.target)
         if not res.error_no and (
@@ -252,8 +248,9 @@ def measured(builder: LocalBuilder, runner: LocalRunner, inputs: Sequence[Measur
 
 def _measured(builder: LocalBuilder, runner: LocalRunner, inp: MeasureInput) -> MeasureResult:
     start, task = time.perf_counter(), inp.task
+    assert isinstance(task, SearchTask), "an input of a file has no graph: recover_measure_input makes one that has"
 
-    def made() -> Any:
+    def made() -> Module:
         schedule, tensors = task.compute_dag.apply_steps_from_state(inp.state)
         return build(schedule, tensors, task.target)
 
@@ -270,8 +267,8 @@ def _measured(builder: LocalBuilder, runner: LocalRunner, inp: MeasureInput) -> 
     return MeasureResult(list(found.seconds), MeasureErrorNo.NO_ERROR, None, spent, time.time())
 
 
-def _argument(task: SearchTask, tensor: Any, name: str | None) -> Any:
-    given = task.task_inputs.get(name)
+def _argument(task: SearchTask, tensor: Tensor, name: str | None) -> object:
+    given = None if name is None else task.task_inputs.get(name)
     if given is not None:
         return given.numpy() if hasattr(given, "numpy") else given
     return tuple(d.value for d in tensor.shape if isinstance(d, IntImm)), str(tensor.dtype)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from compass_core import files
 from compassc.pass_manager.context import PassContext
@@ -16,7 +15,7 @@ from .workload import ComputeDAG, HardwareParams, LayoutRewriteOption, SearchTas
 
 
 def extract_tasks(
-    mod: object, params: Mapping[str, Any] | None, target: object, target_host: object = None,
+    mod: object, params: Mapping[str, object] | None, target: object, target_host: object = None,
     hardware_params: HardwareParams | None = None, include_simple_tasks: bool = False,
     dump_workload_to_dag_log: str | None = None, opt_level: int = 3, other_targets: object = None,
 ) -> tuple[list[SearchTask], list[int]]:  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log2
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
@@ -20,7 +20,10 @@ from compassc.ir.visit import walk_exprs
 from compassc.te.tensor import ComputeOp, Operation
 from compassc.tuning.templates import factors_of
 
-from .state import State, extent_of
+from .state import Stage, State, extent_of
+
+if TYPE_CHECKING:
+    from .workload import ComputeDAG, SearchTask
 
 _LEVELS_S, _LEVELS_R = 4, 2
 """Loops that a spatial one and one of a sum become: S S R S R S."""
@@ -28,6 +31,14 @@ _ORDER = ((0, 0), (0, 1), (1, 0), (0, 2), (1, 1), (0, 3))
 _STEPS = (0, 16, 64, 512)
 _INNERMOST, _VECTOR = 64, 16
 FUSED, KEPT, PLAIN = "fused", "kept", "plain"
+
+
+class Candidate(TypedDict):
+    """A program of a sketch: the number of that, the sizes of the tiles of each axis of each stage, and the steps that are unrolled."""
+
+    sketch: int
+    tiles: dict[str, list[list[int]]]
+    unroll: int
 
 
 @dataclass(frozen=True)
@@ -39,13 +50,13 @@ class Sketch:
     tiled: tuple[tuple[str, str, int], ...]
 
 
-def stages_by_name(dag: Any) -> dict[str, ComputeOp]:
+def stages_by_name(dag: ComputeDAG) -> dict[str, ComputeOp]:
     """What a graph computes, each by a name of its own."""
     pool = NamePool()
     return {pool.take(op.name): op for op in dag.ops if isinstance(op, ComputeOp)}
 
 
-def sketches(dag: Any) -> list[Sketch]:
+def sketches(dag: ComputeDAG) -> list[Sketch]:
     """All sketches of a graph."""
     inlined, ways = [], list[list[tuple[str, str, int]]]([[]])
     for name, op in stages_by_name(dag).items():
@@ -57,7 +68,7 @@ def sketches(dag: Any) -> list[Sketch]:
     return [Sketch(tuple(inlined), tuple(w)) for w in ways]
 
 
-def _readers(dag: Any, op: Operation) -> list[Operation]:
+def _readers(dag: ComputeDAG, op: Operation) -> list[Operation]:
     return [o for o in dag.ops if any(t.op is op for t in o.input_tensors)]
 
 
@@ -72,13 +83,13 @@ def _reuses(op: ComputeOp) -> bool:
     return any(spatial - {v for i in e.indices for v in walk_exprs(i)} for e in loads)
 
 
-def _choices(dag: Any, op: ComputeOp, readers: list[Operation]) -> list[tuple[str, int]]:
+def _choices(dag: ComputeDAG, op: ComputeOp, readers: list[Operation]) -> list[tuple[str, int]]:
     if _written_by(dag, op) is not None:
         return [(FUSED, 1), (FUSED, 2), (PLAIN, 0)]
     return [(KEPT, 1), (KEPT, 2), (PLAIN, 0)] if not readers else [(PLAIN, 0)]
 
 
-def _written_by(dag: Any, op: ComputeOp) -> ComputeOp | None:
+def _written_by(dag: ComputeDAG, op: ComputeOp) -> ComputeOp | None:
     """The output that a sum goes into element by element, where nothing else reads it or what is inlined on the way there."""
     readers = _readers(dag, op)
     reader = readers[0] if len(readers) == 1 else None
@@ -111,7 +122,7 @@ class SketchSpace:
 
     size = None
 
-    def __init__(self, task: Any) -> None:
+    def __init__(self, task: SearchTask) -> None:
         self.dag = task.compute_dag
         self.cores = task.hardware_params.numbers()[0]
         self.sketches = sketches(self.dag)
@@ -129,39 +140,41 @@ class SketchSpace:
             made.append(sizes)
         return made
 
-    def sample(self, rng: Random) -> dict[str, Any]:
+    def sample(self, rng: Random) -> Candidate:
         tiles = {name: self._tiles(op, rng) for name, op in self._ops.items()}
         return {"sketch": rng.randrange(len(self.sketches)), "tiles": tiles, "unroll": rng.choice(_STEPS)}
 
-    def mutate(self, candidate: dict[str, Any], rng: Random) -> dict[str, Any]:
+    def mutate(self, candidate: Candidate, rng: Random) -> Candidate:
         other = self.sample(rng)
         name = rng.choice([*self._ops, "unroll", "sketch"])
-        if name in ("unroll", "sketch"):
-            return {**candidate, name: other[name]}
+        if name == "unroll":
+            return {**candidate, "unroll": other["unroll"]}
+        if name == "sketch":
+            return {**candidate, "sketch": other["sketch"]}
         place = rng.randrange(len(candidate["tiles"][name]))
         tiles = [list(t) for t in candidate["tiles"][name]]
         tiles[place] = other["tiles"][name][place]
         return {**candidate, "tiles": {**candidate["tiles"], name: tiles}}
 
-    def crossover(self, a: dict[str, Any], b: dict[str, Any], rng: Random) -> dict[str, Any]:
+    def crossover(self, a: Candidate, b: Candidate, rng: Random) -> Candidate:
         tiles = {n: [rng.choice(p) for p in zip(a["tiles"][n], b["tiles"][n])] for n in a["tiles"]}
         return {"sketch": rng.choice((a, b))["sketch"], "tiles": tiles, "unroll": rng.choice((a, b))["unroll"]}
 
-    def near(self, candidate: object, rng: Random) -> Any:
+    def near(self, candidate: Candidate, rng: Random) -> Candidate | None:
         return candidate if candidate in self else None
 
-    def grid(self) -> Iterator[Any]:
+    def grid(self) -> Iterator[Candidate]:
         raise CompassError("the programs of sketches are not counted", code="tuning-space")
 
     def __contains__(self, candidate: object) -> bool:
         return isinstance(candidate, dict) and candidate.get("sketch", -1) in range(len(self.sketches))
 
-    def features(self, candidate: dict[str, Any]) -> Array:
+    def features(self, candidate: Candidate) -> Array:
         """What a model learns from: the sketch, the sizes as logarithms, the steps that are unrolled."""
         sizes = [log2(n) for tiles in candidate["tiles"].values() for t in tiles for n in t]
         return np.array([float(candidate["sketch"]), log2(candidate["unroll"] + 1), *sizes])
 
-    def state(self, candidate: dict[str, Any]) -> State:
+    def state(self, candidate: Candidate) -> State:
         """The state of a candidate."""
         sketch, state = self.sketches[candidate["sketch"]], State(self.dag)
         for name in sketch.inlined:
@@ -176,11 +189,11 @@ class SketchSpace:
 
 
 def _tiled(
-    state: State, op: Any, how: str, level: int, tiles: list[list[int]], reader: Operation | None, unroll: int
+    state: State, op: ComputeOp, how: str, level: int, tiles: list[list[int]], reader: Operation | None, unroll: int
 ) -> None:
     """Tiles the loops of a sum, and puts it into what writes its results."""
     written: Operation | None = reader if how == FUSED else None
-    target = op
+    target: Operation = op
     if how == KEPT:
         target, written = state.cache_write(op, "local"), op
     spatial = len(op.axis)
@@ -206,7 +219,7 @@ def _tiled(
     _inner(state, written, 0)
 
 
-def _inner(state: State, op: Any, unroll: int) -> None:
+def _inner(state: State, op: Operation, unroll: int) -> None:
     """A short innermost loop as a vector; the loops to be unrolled by steps."""
     stage = state[op]
     last = stage.axes[-1]
@@ -217,17 +230,17 @@ def _inner(state: State, op: Any, unroll: int) -> None:
         state.pragma(op, 0, f"auto_unroll_max_step${unroll}")
 
 
-def _length(state: State, stage: Any, place: int) -> int:
+def _length(state: State, stage: Stage, place: int) -> int:
     """The turns of the innermost loop: the factor of the split that made it."""
     axis = stage.axes[place]
     for relation in reversed(state.schedule[stage.op].relations):
-        factor: Any = getattr(relation, "factor", None)
+        factor = getattr(relation, "factor", None)
         if factor is not None and getattr(relation, "inner", None) is axis:
             return int(getattr(factor, "value", factor))
     return extent_of(axis) or 0
 
 
-def _shared_out(state: State, stage: Any, spatial: int) -> int:
+def _shared_out(state: State, stage: Stage, spatial: int) -> int:
     """The outermost loops as one that threads share out; how many they were."""
     count = max(min(spatial, len(stage.axes) - 1), 1)
     if stage.compute_at != "root" or not spatial or state.schedule[stage.op].annotations:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from compassc import te
 from compassc.ir.exprs import IntImm
+from compassc.ir.iter_vars import IterVar
 from compassc.te.schedule import Schedule
+from compassc.te.schedule import Stage as ScheduleStage
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 
 Step = list[Any]
+"""A step as a record has it: its code, the number of a stage, and what it takes."""
+if TYPE_CHECKING:
+    from .workload import ComputeDAG
+
 ANNOTATIONS = (
     "none", "unroll", "vectorize", "parallel", "vthread", "blockIdx.x", "threadIdx.x", "blockIdx.y", "threadIdx.y",
     "blockIdx.z", "threadIdx.z", "tensorize",
@@ -30,7 +36,7 @@ class Iterator:
 class Stage:
     """An operation with its loops."""
 
-    def __init__(self, op: Operation, axes: Sequence[Any]) -> None:
+    def __init__(self, op: Operation, axes: Sequence[IterVar]) -> None:
         self.op, self.axes = op, list(axes)
         self.compute_at = "root"
 
@@ -40,10 +46,23 @@ class Stage:
         return [Iterator(str(a.name).replace(".outer", ".0").replace(".inner", ".1"), extent_of(a)) for a in self.axes]
 
 
-def extent_of(axis: Any) -> int | None:
+Staged = int | Tensor | Operation | Stage
+"""What stands for a stage: its number, its operation, or a tensor of that."""
+Looped = int | Iterator
+"""What stands for a loop of a stage: its place, or the loop."""
+
+
+def extent_of(axis: IterVar) -> int | None:
     """The extent of a loop where it is a number."""
     extent = getattr(axis.dom, "extent", None)
     return extent.value if isinstance(extent, IntImm) else None
+
+
+@dataclass
+class Steps:
+    """The steps of a state of which the graph is not known."""
+
+    transform_steps: list[Step]
 
 
 class State:
@@ -51,7 +70,7 @@ class State:
 
     ANNOTATION_TRANS_TABLE: ClassVar[list[str]] = list(ANNOTATIONS)
 
-    def __init__(self, dag: Any, steps: Sequence[Step] = ()) -> None:
+    def __init__(self, dag: ComputeDAG, steps: Sequence[Step] = ()) -> None:
         self.dag = dag
         self.schedule: Schedule = te.create_schedule([t.op for t in dag.outputs])
         self.stages = [_stage(op) for op in dag.ops]
@@ -68,7 +87,7 @@ class State:
         """Another one after the same steps."""
         return State(self.dag, self.transform_steps)
 
-    def __getitem__(self, key: Any) -> Stage:
+    def __getitem__(self, key: Staged) -> Stage:
         return self.stages[self._number(key)]
 
     def __str__(self) -> str:
@@ -79,13 +98,13 @@ class State:
                 lines += [f"  for {i.name} (0,{i.extent})" for i in stage.iters]
         return "\n".join(lines)
 
-    def _number(self, key: object) -> int:
+    def _number(self, key: Staged) -> int:
         if isinstance(key, int):
             return key
         op = key.op if isinstance(key, Tensor) else key
         return next(i for i, stage in enumerate(self.stages) if stage.op is op or stage is key)
 
-    def _iter(self, stage: int, given: Any) -> int:
+    def _iter(self, stage: int, given: Looped) -> int:
         return given if isinstance(given, int) else self.stages[stage].iters.index(given)
 
     # -- steps of records
@@ -100,14 +119,14 @@ class State:
         self.transform_steps.append(step)
         return list(made or ())
 
-    def te_stage(self, number: int) -> Any:
+    def te_stage(self, number: int) -> ScheduleStage:
         """The stage of the schedule."""
         return self.schedule[self.stages[number].op]
 
     def _split(
         self, stage: int, place: int, extent: int, lengths: Sequence[int], inner_to_outer: bool | int = 1
     ) -> list[int]:
-        axis, s, made = self.stages[stage].axes[place], self.te_stage(stage), list[Any]()
+        axis, s, made = self.stages[stage].axes[place], self.te_stage(stage), list[IterVar]()
         if inner_to_outer:
             for length in reversed(lengths):
                 axis, inner = s.split(axis, factor=length)
@@ -205,101 +224,105 @@ class State:
 
     # -- primitives
 
-    def _made(self, stage: object, step: Step) -> Any:
+    def _made(self, stage: Staged, step: Step) -> Iterator | list[Iterator]:
         """Takes a step; the loops that it made, one or several."""
         number = self._number(stage)
         places = self.take(step)
         found = [self.stages[number].iters[i] for i in places]
         return found[0] if len(found) == 1 else found
 
-    def split(self, stage: object, iterator: object, lengths: Sequence[object], inner_to_outer: bool = True) -> Any:
+    def split(
+        self, stage: Staged, iterator: Looped, lengths: Sequence[object], inner_to_outer: bool = True
+    ) -> Iterator | list[Iterator]:
         """Splits a loop; `lengths` are those of the inner loops, or of the outer ones."""
         n = self._number(stage)
         place = self._iter(n, iterator)
         extent = self.stages[n].iters[place].extent or 0
         return self._made(n, ["SP", n, place, extent, list(lengths), int(inner_to_outer)])
 
-    def follow_split(self, stage: object, iterator: object, src_step_id: int, n_split: int) -> Any:
+    def follow_split(
+        self, stage: Staged, iterator: Looped, src_step_id: int, n_split: int
+    ) -> Iterator | list[Iterator]:
         """Splits as another step has split."""
         n = self._number(stage)
         return self._made(n, ["FSP", n, self._iter(n, iterator), src_step_id, n_split])
 
     def follow_fused_split(
-        self, stage: object, iterator: object, src_step_ids: Sequence[int], level: int, factor_or_nparts: bool
-    ) -> Any:
+        self, stage: Staged, iterator: Looped, src_step_ids: Sequence[int], level: int, factor_or_nparts: bool
+    ) -> Iterator | list[Iterator]:
         """Splits as other steps have split what was fused."""
         n = self._number(stage)
         return self._made(n, ["FFSP", n, self._iter(n, iterator), list(src_step_ids), level, int(factor_or_nparts)])
 
-    def fuse(self, stage: object, iters: Sequence[object]) -> Any:
+    def fuse(self, stage: Staged, iters: Sequence[Looped]) -> Iterator | list[Iterator]:
         """Fuses loops that follow each other."""
         n = self._number(stage)
         return self._made(n, ["FU", n, [self._iter(n, i) for i in iters]])
 
-    def reorder(self, stage: object, order: Sequence[object]) -> None:
+    def reorder(self, stage: Staged, order: Sequence[Looped]) -> None:
         """Orders all loops."""
         n = self._number(stage)
         self.take(["RE", n, [self._iter(n, i) for i in order]])
 
-    def _noted(self, stage: object, iterator: object, word: str) -> Any:
+    def _noted(self, stage: Staged, iterator: Looped, word: str) -> Iterator | list[Iterator]:
         n = self._number(stage)
         return self._made(n, ["AN", n, self._iter(n, iterator), ANNOTATIONS.index(word)])
 
-    def unroll(self, stage: object, iterator: object, max_unroll: int | None = None) -> Any:
+    def unroll(self, stage: Staged, iterator: Looped, max_unroll: int | None = None) -> Iterator | list[Iterator]:
         """Unrolls a loop, unless it has more turns than `max_unroll`."""
         extent = self.stages[n := self._number(stage)].iters[place := self._iter(n, iterator)].extent
         if max_unroll is not None and extent is not None and extent > max_unroll:
             return self.stages[n].iters[place]
         return self._noted(n, place, "unroll")
 
-    def vectorize(self, stage: object, iterator: object) -> Any:
+    def vectorize(self, stage: Staged, iterator: Looped) -> Iterator | list[Iterator]:
         """Makes a loop a vector."""
         return self._noted(stage, iterator, "vectorize")
 
-    def parallel(self, stage: object, iterator: object) -> Any:
+    def parallel(self, stage: Staged, iterator: Looped) -> Iterator | list[Iterator]:
         """Shares a loop out over threads."""
         return self._noted(stage, iterator, "parallel")
 
-    def bind(self, stage: object, iterator: object, thread_name: str) -> Any:
+    def bind(self, stage: Staged, iterator: Looped, thread_name: str) -> Iterator | list[Iterator]:
         """Binds a loop to a thread of a grid. ValueError for names of none."""
         if thread_name not in ANNOTATIONS[4:11]:
             raise ValueError("Invalid thread_name: ", thread_name)
         return self._noted(stage, iterator, thread_name)
 
-    def pragma(self, stage: object, iterator: object, pragma_type: str) -> None:
+    def pragma(self, stage: Staged, iterator: Looped, pragma_type: str) -> None:
         """Notes something at a loop, as `auto_unroll_max_step$64`."""
         n = self._number(stage)
         self.take(["PR", n, self._iter(n, iterator), pragma_type])
 
-    def storage_align(self, stage: object, iterator: object, factor: int, offset: int) -> None:
+    def storage_align(self, stage: Staged, iterator: Looped, factor: int, offset: int) -> None:
         """Aligns rows."""
         n = self._number(stage)
         self.take(["SA", n, self._iter(n, iterator), factor, offset])
 
-    def compute_at(self, stage: Any, target_stage: Any, target_iter: Any) -> None:
+    def compute_at(self, stage: Staged, target_stage: Staged, target_iter: Looped) -> None:
         """Computes a stage inside of a loop of another one."""
         target = self._number(target_stage)
         self.take(["CA", self._number(stage), target, self._iter(target, target_iter)])
 
-    def compute_inline(self, stage: object) -> None:
+    def compute_inline(self, stage: Staged) -> None:
         """Puts a stage into what reads it."""
         self.take(["CI", self._number(stage)])
 
-    def compute_root(self, stage: object) -> None:
+    def compute_root(self, stage: Staged) -> None:
         """Computes a stage by itself."""
         self.take(["CR", self._number(stage)])
 
-    def cache_read(self, stage: object, scope_name: str, reader_stages: Sequence[object]) -> Operation:
+    def cache_read(self, stage: Staged, scope_name: str, reader_stages: Sequence[Staged]) -> Operation:
         """A stage that copies what readers read."""
         (made,) = self.take(["CHR", self._number(stage), scope_name, [self._number(r) for r in reader_stages]])
         return self.stages[made].op
 
-    def cache_write(self, stage: object, scope_name: str) -> Operation:
+    def cache_write(self, stage: Staged, scope_name: str) -> Operation:
         """A stage that computes what is written then."""
         (made,) = self.take(["CHW", self._number(stage), scope_name])
         return self.stages[made].op
 
-    def rfactor(self, stage: Any, iterator: Any, factor_iter_id: int) -> Operation:
+    def rfactor(self, stage: Staged, iterator: Looped, factor_iter_id: int) -> Operation:
         """A stage that computes parts of a sum."""
         n = self._number(stage)
         (made,) = self.take(["RF", n, self._iter(n, iterator), factor_iter_id])
@@ -310,7 +333,7 @@ def _stage(op: Operation) -> Stage:
     return Stage(op, [*op.axis, *op.reduce_axis] if isinstance(op, ComputeOp) else [])
 
 
-_STEPS: dict[str, Any] = {
+_STEPS: dict[str, Callable[..., Sequence[int] | None]] = {
     "AN": State._annotate, "FU": State._fuse, "PR": State._pragma, "RE": State._reorder, "SP": State._split,
     "FSP": State._follow_split, "FFSP": State._follow_fused_split, "SA": State._storage_align, "CA": State._compute_at,
     "CI": State._compute_inline, "CR": State._compute_root, "CHR": State._cache_read, "CHW": State._cache_write,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from compass_runtime.host_module import num_threads
 from compassc.targets import Target
@@ -16,19 +16,26 @@ from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, post
 from ..autotvm.flops import compute_flop
 from ..autotvm.task import deserialize_args, serialize_args
 from ..ir_functions import load_json, save_json
-from .state import State, python_code
+from .state import State, Steps, python_code
 
-WORKLOAD_FUNC_REGISTRY: dict[str, Any] = {}
+if TYPE_CHECKING:
+    from .policy import EmptyPolicy, SketchPolicy, TuningOptions
+
+Workload = tuple[str, tuple[object, ...] | None]
+"""The name or hash of a workload, and its arguments; None where they are none."""
+Maker = Callable[..., Sequence[Tensor]]
+"""What gives the tensors of a workload for arguments."""
+WORKLOAD_FUNC_REGISTRY: dict[str, Maker | Sequence[Tensor]] = {}
 TASK_INPUT_CHECK_FUNC_REGISTRY: dict[str, Callable[[Sequence[Tensor]], Mapping[Tensor, str]]] = {}
 """Functions by names of workloads: under which names tensors of one are inputs that are given."""
 
 
-def get_func_name(func: Callable[..., Any]) -> str:
+def get_func_name(func: Callable[..., object]) -> str:
     """The name of a function."""
     return getattr(func, "func_name", func.__qualname__.split(".")[-1])
 
 
-def register_workload(func_name: Any, f: Any = None, override: bool = False) -> Any:
+def register_workload(func_name: Maker | str, f: Maker | Sequence[Tensor] | None = None, override: bool = False) -> Any:
     """Registers a function that gives tensors, inputs and outputs. RuntimeError where its name is taken."""
     return _register(WORKLOAD_FUNC_REGISTRY, func_name, f, override)
 
@@ -71,10 +78,13 @@ def deserialize_workload_registry_entry(data: tuple[str, object]) -> None:
     """Registers what `serialize_workload_registry_entry` gave, where its name is free. UsageError for text that holds no tensors."""
     name, value = data
     if name not in WORKLOAD_FUNC_REGISTRY:
-        WORKLOAD_FUNC_REGISTRY[name] = load_json(value) if isinstance(value, str) else value
+        made = load_json(value) if isinstance(value, str) else value
+        if not callable(made) and not isinstance(made, (list, tuple)):
+            raise ValueError(f"a {type(made).__name__} is no workload: give a function, or the JSON text of tensors")
+        WORKLOAD_FUNC_REGISTRY[name] = made
 
 
-def _workload(name: str) -> Any:
+def _workload(name: str) -> Maker | Sequence[Tensor]:
     """What is registered under a name. ValueError where nothing is."""
     if name not in WORKLOAD_FUNC_REGISTRY:
         raise ValueError(f"{name} is not registered. Please register it with @auto_scheduler.register_workload")
@@ -87,24 +97,24 @@ def register_workload_tensors(workload_key: str, tensors: Sequence[Tensor], over
     return workload_key
 
 
-def make_workload_key(func: Any, args: Sequence[Any]) -> str:
+def make_workload_key(func: Callable[..., object] | str, args: Sequence[object]) -> str:
     """The key of a registered function and arguments. ValueError where it is not registered."""
     name = func if isinstance(func, str) else get_func_name(func)
     _workload(name)
     return json.dumps([name, *serialize_args(args)])
 
 
-def decode_workload_key(workload_key: str) -> tuple[str, tuple[Any, ...] | None]:
+def decode_workload_key(workload_key: str) -> Workload:
     """The name or hash in a key, and its arguments; None where they are none."""
 
-    def plain(x: object) -> Any:
+    def plain(x: object) -> object:
         return tuple(map(plain, x)) if isinstance(x, list) else x
 
     try:
         name, *args = json.loads(workload_key)
     except (ValueError, TypeError):
         return workload_key, None
-    return name, plain(args)
+    return name, tuple(map(plain, args))
 
 
 def workload_key_to_tensors(workload_key: str) -> list[Tensor]:
@@ -117,7 +127,7 @@ def workload_key_to_tensors(workload_key: str) -> list[Tensor]:
 class ComputeDAG:
     """The graph of tensors: `tensors` inputs and outputs, `ops` inputs first, `flop_ct` the operations that it does."""
 
-    def __init__(self, compute_or_sche: Any) -> None:
+    def __init__(self, compute_or_sche: str | Schedule | Iterable[Tensor]) -> None:
         if isinstance(compute_or_sche, str):
             self.tensors = workload_key_to_tensors(compute_or_sche)
         elif isinstance(compute_or_sche, Schedule):
@@ -145,7 +155,7 @@ class ComputeDAG:
         """The state without steps."""
         return State(self)
 
-    def apply_steps_from_state(self, state: Any, layout_rewrite: int = 0) -> tuple[Schedule, list[Tensor]]:
+    def apply_steps_from_state(self, state: State | Steps, layout_rewrite: int = 0) -> tuple[Schedule, list[Tensor]]:
         """The schedule after the steps of a state, and the tensors. Layouts are left as they are."""
         made = State(self, state.transform_steps)
         return made.schedule, self.tensors
@@ -202,8 +212,8 @@ class HardwareParams:
     max_threads_per_block: int | None = None
     max_vthread_extent: int | None = None
     warp_size: int | None = None
-    target: Any = None
-    target_host: Any = None
+    target: object = None
+    target_host: object = None
 
     def numbers(self) -> list[int]:
         """The eight numbers, those of this machine where none are given."""
@@ -216,9 +226,10 @@ class SearchTask:
     """A workload on a target."""
 
     def __init__(
-        self, func: Any = None, args: Sequence[Any] | None = None, compute_dag: ComputeDAG | None = None,
-        workload_key: str | None = None, target: Any = None, target_host: Any = None,
-        hardware_params: HardwareParams | None = None, layout_rewrite_option: int | None = None, task_inputs: Any = None,
+        self, func: Callable[..., object] | str | None = None, args: Sequence[object] | None = None, compute_dag: ComputeDAG | None = None,
+        workload_key: str | None = None, target: object = None, target_host: object = None,
+        hardware_params: HardwareParams | None = None, layout_rewrite_option: int | None = None,
+        task_inputs: Mapping[str, object] | Sequence[str] | None = None,
         task_inputs_overwrite: bool = False, task_inputs_save_to_file: bool = False, desc: str = "",
     ) -> None:  # fmt: skip
         assert func is not None or workload_key is not None, (
@@ -235,7 +246,9 @@ class SearchTask:
         self.task_inputs = dict(task_inputs) if isinstance(task_inputs, Mapping) else {}
         self.desc = desc
 
-    def tune(self, tuning_options: Any, search_policy: Any = None, adaptive_training: bool = False) -> None:
+    def tune(
+        self, tuning_options: TuningOptions, search_policy: SketchPolicy | EmptyPolicy | None = None, adaptive_training: bool = False
+    ) -> None:  # fmt: skip
         """Searches, by a policy of sketches where none is given."""
         from .policy import SketchPolicy, XGBModel
 
@@ -248,7 +261,7 @@ class SearchTask:
         """The best schedule of a file of records, and the tensors. RuntimeError where there is none."""
         return self.compute_dag.apply_steps_from_state(self._best(log_file, include_compatible))
 
-    def _best(self, log_file: str, include_compatible: bool = False) -> Any:
+    def _best(self, log_file: str, include_compatible: bool = False) -> State | Steps:
         from .record import load_best_record
 
         inp, _ = load_best_record(log_file, self.workload_key, self.target, include_compatible)
@@ -263,11 +276,11 @@ class SearchTask:
         return python_code(State(self.compute_dag, self._best(log_file).transform_steps))
 
 
-def create_task(func: object, args: object, target: object, **options: object) -> Any:
+def create_task(func: object, args: object, target: object, **options: object) -> NoReturn:
     """ValueError: `SearchTask` makes tasks."""
     raise ValueError('The API "auto_scheduler.create_task" is deprecated. Use "auto_scheduler.SearchTask" instead.')
 
 
-def auto_schedule(*args: object, **options: object) -> Any:
+def auto_schedule(*args: object, **options: object) -> NoReturn:
     """ValueError: `SearchTask.tune` searches."""
     raise ValueError('The API "auto_scheduler.auto_schedule" is deprecated. Use "SearchTask.tune" instead.')

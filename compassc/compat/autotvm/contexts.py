@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
-from typing import Any, ClassVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from os import PathLike
+from typing import TYPE_CHECKING, ClassVar, TextIO, Union, cast
 
 import numpy as np
 
-from compassc.relay.tuned import consulted
+from compassc.relay.tuned import Workload, consulted
+from compassc.targets import Target
 from compassc.te.tensor import Operation, Tensor
 
+from ..nesting import Nested
 from .space import ConfigEntity, ConfigSpace, FallbackConfigEntity
 
+if TYPE_CHECKING:
+    from .measure import MeasureInput, MeasureResult
+    from .task import Task
+
+Pair = tuple["MeasureInput", "MeasureResult"]
+"""A record: what was measured, and what came of it."""
+Records = Union[str, "PathLike[str]", TextIO, Iterable[Union[Pair, "Records"]]]
+"""Records of files by their names, of an open file, or pairs; or several of these."""
 _log = logging.getLogger("autotvm")
-Workload = tuple[Any, ...]
 
 
-def get_workload(outs: Any, task_name: str | None = None) -> Workload | None:
+def get_workload(outs: Tensor | Iterable[Tensor], task_name: str | None = None) -> Workload | None:
     """The workload that an operation behind these tensors knows, of a task where one is named."""
     waiting: list[Operation] = [t.op for t in ([outs] if isinstance(outs, Tensor) else outs)]
     seen: set[Operation] = set()
@@ -34,57 +44,43 @@ def get_workload(outs: Any, task_name: str | None = None) -> Workload | None:
     return None
 
 
-def deserialized(workload: Any) -> Workload:
+def deserialized(workload: Iterable[object]) -> Workload:
     """A workload with tuples where attributes or JSON have lists."""
     return tuple(deserialized(x) if isinstance(x, (list, tuple)) else x for x in workload)
 
 
-class DispatchContext:
+class DispatchContext(Nested):
     """A place to look for configurations; as a context it is asked first, and those around it then."""
 
-    current: ClassVar[DispatchContext | None] = None
+    current: ClassVar[DispatchContext | None]
 
-    def __init__(self) -> None:
-        self._around: list[DispatchContext | None] = []
-        self._entered: list[ExitStack] = []
-
-    def query(self, target: object, workload: object) -> Any:
+    def query(self, target: Target | None, workload: Workload | None) -> ConfigSpace | None:
         """The configuration for a workload on a target."""
-        found = self._query_inside(target, workload)
-        if found is None and self._around and self._around[-1] is not None:
-            return self._around[-1].query(target, workload)
-        return found
+        found, outer = self._query_inside(target, workload), self.outer
+        return outer.query(target, workload) if found is None and isinstance(outer, DispatchContext) else found
 
-    def _query_inside(self, target: Any, workload: Any) -> Any:
+    def _query_inside(self, target: Target | None, workload: Workload | None) -> ConfigSpace | None:
         raise NotImplementedError
 
-    def update(self, target: Any, workload: Any, cfg: Any) -> None:
+    def update(self, target: Target, workload: Workload, cfg: ConfigSpace) -> None:
         """Takes a configuration for a workload from now on."""
 
-    def __enter__(self) -> DispatchContext:  # noqa: PYI034 - typing.Self is younger than Python 3.10
-        self._around.append(DispatchContext.current)
-        DispatchContext.current = self
-        self._entered.append(ExitStack())
-        self._entered[-1].enter_context(consulted(self))
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        DispatchContext.current = self._around.pop()
-        self._entered.pop().close()
+    def _asked_by_builds(self) -> AbstractContextManager[None]:
+        return consulted(self)
 
     # what builds of Relay ask: see compassc.relay.tuned
-    def cost(self, op: str, outputs: Sequence[Tensor], target: Any) -> float | None:
+    def cost(self, op: str, outputs: Sequence[Tensor], target: Target) -> float | None:
         """The cost of the configuration of a template's results; None for other results, and for those of fallbacks."""
         workload = get_workload(outputs)
         found = None if workload is None else self._measured(workload, target)
         return None if found is None else found.cost
 
-    def knobs(self, workload: Workload, target: Any) -> Mapping[str, object] | None:
+    def knobs(self, workload: Workload, target: Target) -> Mapping[str, object] | None:
         """The values of the configuration for a call of Relay; None where there is none."""
         found = self._measured(workload, target)
         return None if found is None else found.get_other_option()
 
-    def _measured(self, workload: Workload, target: Any) -> ConfigEntity | None:
+    def _measured(self, workload: Workload, target: Target) -> ConfigEntity | None:
         """The configuration of a workload that was measured. That there is none is told in detail to who listens, and once to all."""
         silent, FallbackContext.silent = FallbackContext.silent, True
         try:
@@ -114,9 +110,9 @@ class ApplyConfig(DispatchContext):
     def __init__(self, config: ConfigSpace) -> None:
         super().__init__()
         self._config = config
-        self.workload: Any = None
+        self.workload: Workload | None = None
 
-    def _query_inside(self, target: Any, workload: Any) -> Any:
+    def _query_inside(self, target: Target | None, workload: Workload | None) -> ConfigSpace | None:
         self.workload = workload
         return self._config
 
@@ -124,12 +120,12 @@ class ApplyConfig(DispatchContext):
 class ApplyFixedConfig(DispatchContext):
     """The first configuration of tasks, those whose schedules are named as good as possible."""
 
-    def __init__(self, tasks: Any, schedule_names: Any) -> None:
+    def __init__(self, tasks: Iterable[Task], schedule_names: str | Iterable[str]) -> None:
         super().__init__()
         self._tasks = list(tasks)
         self._names = [schedule_names] if isinstance(schedule_names, str) else list(schedule_names)
 
-    def _query_inside(self, target: Any, workload: Any) -> Any:
+    def _query_inside(self, target: Target | None, workload: Workload | None) -> ConfigSpace | None:
         for task in self._tasks:
             if workload is not None and task.workload[0] == workload[0]:
                 found = task.config_space.get(0)
@@ -138,7 +134,7 @@ class ApplyFixedConfig(DispatchContext):
         return None
 
 
-def keys_of(target: Any) -> list[str]:
+def keys_of(target: Target) -> list[str]:
     """The words by which records of a target are found."""
     return list(dict.fromkeys([*target.keys, target.kind.name]))
 
@@ -146,15 +142,15 @@ def keys_of(target: Any) -> list[str]:
 class ApplyHistoryBest(DispatchContext):
     """The best configurations of records: those of a file, or pairs of inputs and results."""
 
-    def __init__(self, records: Any) -> None:
+    def __init__(self, records: Records | None) -> None:
         super().__init__()
-        self.best_by_targetkey: dict[Any, Any] = {}
-        self.best_by_model: dict[Any, Any] = {}
-        self._own: dict[Any, Any] = {}
+        self.best_by_targetkey: dict[tuple[str, Workload | None], Pair] = {}
+        self.best_by_model: dict[tuple[str, Workload | None], Pair] = {}
+        self._own: dict[tuple[tuple[str, str], Workload | None], ConfigSpace] = {}
         if records is not None:
             self.load(records)
 
-    def load(self, records: Any) -> None:
+    def load(self, records: Records) -> None:
         """Adds records."""
         for inp, result in _pairs(records):
             if result.error_no != 0:
@@ -166,7 +162,7 @@ class ApplyHistoryBest(DispatchContext):
                 if old is None or np.mean(result.costs) < np.mean(old[1].costs):
                     best[key[1], workload] = inp, result
 
-    def _query_inside(self, target: Any, workload: Any) -> Any:
+    def _query_inside(self, target: Target | None, workload: Workload | None) -> ConfigSpace | None:
         if target is None:
             raise RuntimeError(
                 "Need a target context to find the history best. Hint: If your target is llvm, use `with tvm.target.Target('llvm'):` above the dispatcher call."
@@ -181,49 +177,45 @@ class ApplyHistoryBest(DispatchContext):
                 return inp.config
         return None
 
-    def update(self, target: Any, workload: Any, cfg: Any) -> None:
+    def update(self, target: Target, workload: Workload, cfg: ConfigSpace) -> None:
         for key in places_of(target):
             self._own[key, workload] = cfg
         cfg.cost = 0
 
 
-def places_of(target: Any) -> list[tuple[str, str]]:
+def places_of(target: Target) -> list[tuple[str, str]]:
     """Where records of a target are kept: by its model, then by its keys."""
     model = str(target.attrs.get("model", "unknown"))
     return [*([("model", model)] if model != "unknown" else []), *(("key", key) for key in keys_of(target))]
 
 
-def _pairs(records: Any) -> Iterable[Any]:
-    from os import PathLike
-
+def _pairs(records: Records) -> Iterator[Pair]:
     from . import record
 
     if isinstance(records, (str, PathLike)):
         yield from record.load_from_file(records)
     elif hasattr(records, "readline"):
-        yield from record.load_from_buffer(records)
+        yield from record.load_from_buffer(cast("TextIO", records))
     else:
         for one in records:
-            if isinstance(one, tuple) and len(one) == 2 and not isinstance(one[0], tuple):
-                yield one
+            if isinstance(one, tuple) and len(one) == 2 and (not isinstance(one[0], tuple) or hasattr(one[0], "task")):
+                yield cast("Pair", one)
             elif hasattr(one, "task"):
                 raise TypeError("records are pairs of an input and a result")
-            elif isinstance(one, tuple) and len(one) == 2 and hasattr(one[0], "task"):
-                yield one
             else:
-                yield from _pairs(one)
+                yield from _pairs(cast("Records", one))
 
 
 class ApplyGraphBest(DispatchContext):
     """The n-th of some records for the n-th question."""
 
-    def __init__(self, records: Any) -> None:
+    def __init__(self, records: Records) -> None:
         super().__init__()
         self._records = list(_pairs(records))
         self._asked = 0
-        self._known: dict[Any, Any] = {}
+        self._known: dict[tuple[str, Workload | None], ConfigSpace] = {}
 
-    def _query_inside(self, target: Any, workload: Any) -> Any:
+    def _query_inside(self, target: Target | None, workload: Workload | None) -> ConfigSpace | None:
         if self._asked < len(self._records):
             config = self._records[self._asked][0].config
             self._asked += 1
@@ -239,7 +231,7 @@ class ApplyGraphBest(DispatchContext):
             return FallbackConfigEntity()
         return found
 
-    def update(self, target: Any, workload: Any, cfg: Any) -> None:
+    def update(self, target: Target, workload: Workload, cfg: ConfigSpace) -> None:
         self._known[str(target), workload] = cfg
 
 
@@ -250,10 +242,10 @@ class FallbackContext(DispatchContext):
 
     def __init__(self) -> None:
         super().__init__()
-        self._told: set[Any] = set()
-        self._known: dict[Any, Any] = {}
+        self._told: set[tuple[str, Workload | None]] = set()
+        self._known: dict[tuple[str, Workload | None], ConfigSpace] = {}
 
-    def _query_inside(self, target: Any, workload: Any) -> Any:
+    def _query_inside(self, target: Target | None, workload: Workload | None) -> ConfigSpace | None:
         key = str(target), workload
         if key in self._known:
             return self._known[key]
@@ -266,10 +258,10 @@ class FallbackContext(DispatchContext):
             )
         return FallbackConfigEntity()
 
-    def update(self, target: Any, workload: Any, cfg: Any) -> None:
+    def update(self, target: Target, workload: Workload, cfg: ConfigSpace) -> None:
         self._known[str(target), workload] = cfg
 
-    def clear_cache(self, target: object, workload: object) -> None:
+    def clear_cache(self, target: object, workload: Workload) -> None:
         """Has a workload be told of again."""
         self._told.discard((str(target), workload))
         self._known.pop((str(target), workload), None)
@@ -278,10 +270,10 @@ class FallbackContext(DispatchContext):
 DispatchContext.current = FallbackContext()
 
 
-def clear_fallback_cache(target: object, workload: object) -> None:
+def clear_fallback_cache(target: object, workload: Workload) -> None:
     """Forgets what the outermost context knows of a workload."""
-    context = DispatchContext.current
-    while context is not None and context._around:
-        context = context._around[-1]
+    context: Nested | None = DispatchContext.current
+    while context is not None and context.outer is not None:
+        context = context.outer
     if isinstance(context, FallbackContext):
         context.clear_cache(target, workload)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compassc import te
+from compassc.ir.iter_vars import IterVar
+from compassc.te.schedule import Schedule
+from compassc.te.tensor import Operation, Tensor
 from compassc.tuning.templates import factors_of
 
-Applied = list[Any]
+if TYPE_CHECKING:
+    from .space import ConfigSpace
+
+Applied = list[IterVar]
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,10 @@ class VirtualAxis:
 
     length: int | None
     name: str = ""
+
+
+Axis = int | IterVar | VirtualAxis
+"""An axis of a template: its length, a loop, or what a knob makes."""
 
 
 def length_of(axis: object) -> int:
@@ -43,10 +53,10 @@ class SplitEntity:
     kind = "sp"
 
     @property
-    def value(self) -> Any:
+    def value(self) -> list[int]:
         return list(self.size)
 
-    def apply(self, sch: Any, op: Any, axis: Any) -> Applied:
+    def apply(self, sch: Schedule, op: Operation | Tensor, axis: IterVar) -> Applied:
         """The loops that the axis is split into."""
         made = []
         for i in range(1, len(self.size)):
@@ -66,10 +76,10 @@ class ReorderEntity:
     kind = "re"
 
     @property
-    def value(self) -> Any:
+    def value(self) -> list[int]:
         return list(self.perm)
 
-    def apply(self, sch: Any, op: Any, axes: Sequence[Any]) -> Applied:
+    def apply(self, sch: Schedule, op: Operation | Tensor, axes: Sequence[IterVar]) -> Applied:
         """The loops in their new order."""
         ordered = [axes[i] for i in self.perm]
         if len(ordered) > 1:
@@ -91,12 +101,13 @@ class AnnotateEntity:
     kind = "an"
 
     @property
-    def value(self) -> Any:
+    def value(self) -> list[str]:
         return list(self.anns)
 
     def apply(
-        self, sch: Any, op: Any, axes: Sequence[Any], axis_lens: Sequence[int] | None = None,
-        max_unroll: int | None = None, vec_size: Any = None, cfg: Any = None, source: Any = None,
+        self, sch: Schedule, op: Operation | Tensor, axes: Sequence[IterVar], axis_lens: Sequence[int] | None = None,
+        max_unroll: int | None = None, vec_size: Collection[int] | None = None, cfg: ConfigSpace | None = None,
+        source: object = None,
     ) -> Applied:  # fmt: skip
         """The loops as they are then. Loops longer than `max_unroll` that are unrolled, and vectors of other sizes than
         `vec_size`, are errors of the configuration `cfg`."""
@@ -125,11 +136,11 @@ class AnnotateEntity:
 class OtherOptionEntity:
     """A value."""
 
-    val: Any
+    val: object
     kind = "ot"
 
     @property
-    def value(self) -> Any:
+    def value(self) -> object:
         return self.val
 
     def __repr__(self) -> str:
@@ -154,8 +165,8 @@ class InvalidPolicy(RuntimeError):
 
 
 def splits(
-    axis: Any, policy: str, num_outputs: int, max_factor: int = 1 << 31,
-    filter: Callable[[Any], bool] | None = None, no_tail: bool | None = None, candidate: Any = None,
+    axis: Axis, policy: str, num_outputs: int, max_factor: int = 1 << 31,
+    filter: Callable[[SplitEntity], bool] | None = None, no_tail: bool | None = None, candidate: Iterable[Sequence[int]] = (),
 ) -> list[SplitEntity]:  # fmt: skip
     """The ways to split an axis: sizes are its `factors`, powers of two (`power2`), both (`verbose`), or of `candidate`. The
     last size varies slowest."""
@@ -181,7 +192,10 @@ def _sizes(policy: str, length: int) -> set[int]:
     return kinds[policy]
 
 
-def orders(axes: Sequence[Any], policy: str, **options: Any) -> list[ReorderEntity]:
+Chains = Sequence[Sequence[Axis]]
+
+
+def orders(axes: Sequence[Axis], policy: str, **options: Any) -> list[ReorderEntity]:
     """The orders of loops by a policy."""
     count = len(axes)
     if policy == "identity":
@@ -201,9 +215,7 @@ def orders(axes: Sequence[Any], policy: str, **options: Any) -> list[ReorderEnti
     raise InvalidPolicy(policy)
 
 
-def _interleaved(
-    spatial: Sequence[Sequence[Any]], reduce: Sequence[Sequence[Any]], places: dict[int, int], policy: str
-) -> Iterator[ReorderEntity]:
+def _interleaved(spatial: Chains, reduce: Chains, places: dict[int, int], policy: str) -> Iterator[ReorderEntity]:
     """The outermost loops, then those of sums at each place between the spatial ones, then the innermost."""
     chains = [[places[id(a)] for a in chain] for chain in spatial]
     sums = [[places[id(a)] for a in chain] for chain in reduce]
@@ -229,7 +241,7 @@ def _interleaved(
 _TRIES = {"unroll": ("none", "unroll"), "vec": ("none", "vec")}
 
 
-def uses_of_loops(axes: Sequence[Any], policy: str, **options: Any) -> list[AnnotateEntity]:
+def uses_of_loops(axes: Sequence[Axis], policy: str, **options: Any) -> list[AnnotateEntity]:
     """What may become of loops by a policy."""
     count = len(axes)
     if policy == "bind_gpu":

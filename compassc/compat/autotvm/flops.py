@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 from compassc.ir import exprs as E
 from compassc.ir.exprs import Expr, IntImm
+from compassc.ir.iter_vars import IterVar
 from compassc.ir.tensor_exprs import ProducerLoad, Reduce
 from compassc.te.schedule import Schedule
 from compassc.te.tensor import ComputeOp, PlaceholderOp, post_order
@@ -16,8 +16,8 @@ class FlopCalculationError(RuntimeError):
     """Operations that cannot be counted."""
 
 
-def _extent(axis: Any) -> int:
-    extent = axis.dom.extent
+def _extent(axis: IterVar) -> int:
+    extent = axis.dom.extent if axis.dom is not None else None
     if not isinstance(extent, IntImm):
         raise FlopCalculationError(f"The length of axis {axis.name} is no number")
     return extent.value

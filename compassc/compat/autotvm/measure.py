@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, TypedDict
 
+from compass_runtime.module import Module
 from compassc.ir.exprs import IntImm
 from compassc.targets import Target, build
 from compassc.te.tensor import Tensor
 from compassc.tuning.hosted import Bench, Built, Plan
 
+from .space import ConfigEntity
 from .task import InstantiationError, Task
+
+Argument = tuple[tuple[int, ...], str]
+"""The shape and the type of elements of an argument."""
 
 
 class MeasureInput(NamedTuple):
     """What is measured."""
 
-    target: Any
+    target: Target
     task: Task
-    config: Any
+    config: ConfigEntity
 
 
 class MeasureResult(NamedTuple):
@@ -36,8 +41,8 @@ class BuildResult(NamedTuple):
     """A module's file and its arguments, or an error."""
 
     filename: str | None
-    arg_info: tuple[Any, ...]
-    error: Any
+    arg_info: tuple[Argument, ...]
+    error: MeasureResult | Exception | None
     time_cost: float
 
 
@@ -88,9 +93,9 @@ class LocalBuilder:
         return [self._built(inp) for inp in measure_inputs]
 
     def _built(self, inp: MeasureInput) -> BuildResult:
-        info: list[Any] = []
+        info: list[Argument] = []
 
-        def made() -> Any:
+        def made() -> Module:
             schedule, tensors = inp.task.instantiate(inp.config)
             info.extend(_argument(t) for t in tensors)
             return build(schedule, tensors, Target.of(inp.target))
@@ -108,7 +113,7 @@ def _error_of(found: Built) -> int:
     return _BUILD_ERRORS[found.error]
 
 
-def _argument(tensor: object) -> tuple[tuple[int, ...], str]:
+def _argument(tensor: object) -> Argument:
     if not isinstance(tensor, Tensor) or not all(isinstance(d, IntImm) for d in tensor.shape):
         raise InstantiationError([f"the argument {tensor} has no shape of numbers"])
     return tuple(d.value for d in tensor.shape if isinstance(d, IntImm)), str(tensor.dtype)
@@ -126,7 +131,7 @@ class LocalRunner:
             raise ValueError("module_loader is not supported: modules are loaded from their files")
         self.timeout = timeout
         self.plan = Plan(number, repeat, min_repeat_ms, timeout, cooldown_interval)
-        self.ref_input: Sequence[Any] | None = None
+        self.ref_input: Sequence[object] | None = None
         self.bench = Bench()
         self.n_parallel = 1
 
@@ -164,23 +169,51 @@ class RPCRunner(LocalRunner):
         )
 
 
-def measure_option(builder: object, runner: object) -> dict[str, Any]:
+class Builder(Protocol):
+    """Who builds."""
+
+    n_parallel: int
+
+    def build(self, measure_inputs: Sequence[MeasureInput]) -> list[BuildResult]:
+        """The modules, in order."""
+
+
+class Runner(Protocol):
+    """Who runs."""
+
+    def run(self, measure_inputs: Sequence[MeasureInput], build_results: Sequence[BuildResult]) -> list[MeasureResult]:
+        """What the modules take, in order."""
+
+
+class MeasureOption(TypedDict):
+    """Who builds and who runs."""
+
+    builder: Builder
+    runner: Runner
+
+
+def measure_option(builder: Builder | str, runner: Runner | str) -> MeasureOption:
     """Who builds and who runs; `local` is this machine. ValueError for other words."""
-    made = {"builder": (builder, LocalBuilder), "runner": (runner, LocalRunner)}
-    for name, (given, kind) in made.items():
+    for name, given in (("builder", builder), ("runner", runner)):
         if isinstance(given, str) and given != "local":
             raise ValueError(f"Invalid {name}: {given}")
-        made[name] = (kind() if given == "local" else given, kind)
-    return {name: given for name, (given, _) in made.items()}
+    return {
+        "builder": LocalBuilder() if isinstance(builder, str) else builder,
+        "runner": LocalRunner() if isinstance(runner, str) else runner,
+    }
 
 
-def create_measure_batch(task: Task, option: dict[str, Any]) -> Callable[[Sequence[MeasureInput]], list[MeasureResult]]:
-    """A function that measures some inputs; `n_parallel` of it is how many at once."""
-    builder, runner = option["builder"], option["runner"]
+class MeasureBatch:
+    """Measures some inputs; `n_parallel`: how many at once."""
 
-    def measured(measure_inputs: Sequence[MeasureInput]) -> list[MeasureResult]:
-        results: list[MeasureResult] = runner.run(measure_inputs, builder.build(measure_inputs))
-        return results
+    def __init__(self, option: MeasureOption) -> None:
+        self.builder, self.runner = option["builder"], option["runner"]
+        self.n_parallel = self.builder.n_parallel
 
-    measured.n_parallel = builder.n_parallel  # type: ignore[attr-defined]
-    return measured
+    def __call__(self, measure_inputs: Sequence[MeasureInput]) -> list[MeasureResult]:
+        return self.runner.run(measure_inputs, self.builder.build(measure_inputs))
+
+
+def create_measure_batch(task: Task, option: MeasureOption) -> MeasureBatch:
+    """What measures inputs."""
+    return MeasureBatch(option)

@@ -6,7 +6,7 @@ import base64
 import json
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ _FAILED = 1e9
 _log = logging.getLogger("autotvm")
 
 
-def target_text(target: object) -> str:
+def target_text(target: Target) -> str:
     """A target as records have it: its kind, its keys, its options."""
     kind, _, options = str(target).partition(" ")
     return " ".join(filter(None, [kind, f"-keys={','.join(keys_of(target)[:-1]) or 'cpu'}", options]))
@@ -93,7 +93,9 @@ def decode(row: str, protocol: str = "json") -> tuple[MeasureInput, MeasureResul
     raise RuntimeError(f"Invalid log protocol: {protocol}")
 
 
-def _measured(target: str, name: str, args: Any, config: Any, result: Any) -> tuple[MeasureInput, MeasureResult] | None:
+def _measured(
+    target: str, name: str, args: Iterable[object], config: Mapping[str, Any], result: Sequence[Any]
+) -> tuple[MeasureInput, MeasureResult] | None:
     if "-target=" in target:
         _log.warning('"-target" is deprecated, use "-mtriple" instead.')
     made = target_of(target)

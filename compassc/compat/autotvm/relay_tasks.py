@@ -81,7 +81,8 @@ def _register(op: str) -> None:
             cfg.define_knob(name, values)
         cfg.add_flop(compute_flop(te.create_schedule(expressions(f, target, [])[1])))
         inputs, outputs, _ = expressed(f, target)
-        return topi.schedule(outputs, target, **{n: cfg[n].value for n in KNOBS}), [*inputs, *outputs]
+        chosen: dict[str, Any] = {n: cfg[n].value for n in KNOBS}
+        return topi.schedule(outputs, target, **chosen), [*inputs, *outputs]
 
     template(op, kernel)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from compassc.tuning.templates import factors_of
 
 from .entities import (
     KINDS,
+    Axis,
     Entity,
     OtherOptionEntity,
     SplitEntity,
@@ -24,6 +25,9 @@ from .entities import (
     splits,
     uses_of_loops,
 )
+
+if TYPE_CHECKING:
+    from .contexts import Pair
 
 
 class ConfigSpace:
@@ -35,8 +39,8 @@ class ConfigSpace:
     is_fallback = False
 
     def __init__(self) -> None:
-        self.space_map: dict[str, list[Any]] = {}
-        self.code_hash: Any = None
+        self.space_map: dict[str, Sequence[Entity]] = {}
+        self.code_hash: object = None
         self.flop = 0.0
         self.cost: float | None = None
         self.errors: list[str] = []
@@ -47,25 +51,25 @@ class ConfigSpace:
     # -- what templates call
 
     @staticmethod
-    def axis(var: Any) -> Any:
+    def axis(var: Axis) -> VirtualAxis:
         """An axis of a length, or the loop itself."""
         return VirtualAxis(var) if isinstance(var, int) else VirtualAxis(length_of(var), str(getattr(var, "name", "")))
 
     reduce_axis = axis
 
     def define_split(
-        self, name: str, axis: Any, policy: str = "factors", *, num_outputs: int, **kwargs: Any
+        self, name: str, axis: Axis, policy: str = "factors", *, num_outputs: int, **kwargs: Any
     ) -> list[VirtualAxis]:
         """A knob of the sizes of `num_outputs` loops; see `entities.splits`."""
         self._define(name, lambda: splits(axis, policy, num_outputs, **kwargs))
         return [VirtualAxis(None, f"{name}.{i}") for i in range(num_outputs)]
 
-    def define_reorder(self, name: str, axes: Sequence[object], policy: str, **kwargs: object) -> list[VirtualAxis]:
+    def define_reorder(self, name: str, axes: Sequence[Axis], policy: str, **kwargs: object) -> list[VirtualAxis]:
         """A knob of the order of loops; see `entities.orders`."""
         self._define(name, lambda: orders(axes, policy, **kwargs))
         return [VirtualAxis(None, f"{name}.{i}") for i in range(len(axes))]
 
-    def define_annotate(self, name: str, axes: Sequence[object], policy: str, **kwargs: object) -> list[VirtualAxis]:
+    def define_annotate(self, name: str, axes: Sequence[Axis], policy: str, **kwargs: object) -> list[VirtualAxis]:
         """A knob of what becomes of loops; see `entities.uses_of_loops`."""
         self._define(name, lambda: uses_of_loops(axes, policy, **kwargs))
         return [VirtualAxis(None, f"{name}.{i}") for i in range(len(axes))]
@@ -74,7 +78,7 @@ class ConfigSpace:
         """A knob of some values."""
         self._define(name, lambda: [OtherOptionEntity(v) for v in candidate])
 
-    def _define(self, name: str, made: Callable[[], list[Any]]) -> None:
+    def _define(self, name: str, made: Callable[[], Sequence[Entity]]) -> None:
         if name in self.space_map:
             return
         found = made()
@@ -163,7 +167,9 @@ class ConfigSpace:
         """How many configurations have an index from `start` up to `end`, which is none of them."""
         return sum(start <= i < end for i in self._indices())
 
-    def get_rand_index(self, start: int | None = None, end: int | None = None, to_exclude: Any = None) -> int:
+    def get_rand_index(
+        self, start: int | None = None, end: int | None = None, to_exclude: Iterable[int] | None = None
+    ) -> int:
         """A random index. IndexError where all are excluded."""
 
         excluded = {*(to_exclude or ())}
@@ -264,7 +270,7 @@ class ConfigEntity(ConfigSpace):
         self._entities = dict(entity_map)
         self.constraints = list(constraints)
 
-    def _define(self, name: str, made: Callable[[], list[Any]]) -> None:
+    def _define(self, name: str, made: Callable[[], Sequence[Entity]]) -> None:
         """The knobs are there."""
 
     def get_flatten_feature(self) -> Array:
@@ -273,18 +279,18 @@ class ConfigEntity(ConfigSpace):
         for entity in self._entities.values():
             value = entity.value
             if isinstance(entity, SplitEntity):
-                row += [float(np.log2(max(s, 1))) for s in value]
+                row += [float(np.log2(max(s, 1))) for s in entity.size]
             elif isinstance(value, list):
                 row += [_number(v) for v in value]
             else:
                 row.append(_number(value))
         return np.array(row, dtype=np.float32)
 
-    def get_other_option(self) -> dict[str, Any]:
+    def get_other_option(self) -> dict[str, object]:
         """The values that are no splits, orders or annotations."""
         return {n: e.val for n, e in self._entities.items() if isinstance(e, OtherOptionEntity)}
 
-    def to_json_dict(self) -> dict[str, Any]:
+    def to_json_dict(self) -> dict[str, object]:
         """As records have it."""
         entities = [[name, e.kind, e.value] for name, e in self._entities.items()]
         return {"index": self.index, "code_hash": self.code_hash, "entity": entities}
@@ -314,9 +320,8 @@ class FallbackConfigEntity(ConfigSpace):
 
     def fallback_split(self, name: str, constraints: Sequence[int]) -> None:
         """Splits an axis into the largest sizes that divide it and are within `constraints` (-1: any), from the innermost."""
-        whole = prod(self._entities[name].value[1:])
-        found = self.space_map[name]
-        length = max(prod(e.value[1:]) for e in found)
+        splits_of_it = [e for e in (self._entities[name], *self.space_map[name]) if isinstance(e, SplitEntity)]
+        whole, length = prod(splits_of_it[0].size[1:]), max(prod(e.size[1:]) for e in splits_of_it[1:])
         left, sizes = max(length, whole), list[int]()
         for most in reversed(list(constraints)[1:]):
             size = max(f for f in factors_of(left) if most < 0 or f <= most)
@@ -324,7 +329,7 @@ class FallbackConfigEntity(ConfigSpace):
             left //= size
         self._entities[name] = SplitEntity([-1, *sizes])
 
-    def fallback_with_reference_log(self, ref_log: Any) -> None:
+    def fallback_with_reference_log(self, ref_log: Iterable[Pair]) -> None:
         """Takes the values of the best record whose knobs are those here, where they are values here."""
         best, least = None, float("inf")
         for inp, result in ref_log:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from compassc import te
@@ -16,6 +16,13 @@ from .contexts import ApplyConfig, DispatchContext, Workload, get_workload
 from .flops import compute_flop
 from .space import ConfigSpace
 
+Template = Callable[..., tuple[Schedule, list[Tensor]]]
+"""What makes a schedule of arguments, and its tensors."""
+Compute = Callable[..., Tensor | Sequence[Tensor]]
+"""What makes tensors of a configuration and arguments."""
+Scheduled = Callable[..., Schedule]
+"""What makes a schedule of a configuration and tensors."""
+
 
 class InstantiationError(ValueError):
     """A configuration of which a template makes no program."""
@@ -25,15 +32,14 @@ class _Template:
     """What is registered under a name: one function, or a computation and its schedule."""
 
     def __init__(self) -> None:
-        self.whole: Callable[..., Any] | None = None
-        self.compute: Callable[..., Any] | None = None
-        self.schedule: Callable[..., Any] | None = None
+        self.whole: Template | None = None
+        self.compute: Compute | None = None
+        self.schedule: Scheduled | None = None
 
-    def __call__(self, *args: Any, **options: Any) -> tuple[Schedule, list[Any]]:
+    def __call__(self, *args: object, **options: object) -> tuple[Schedule, list[Tensor]]:
         assert not options, "Do not support kwargs in template function call"
         if self.whole is not None:
-            made: tuple[Schedule, list[Any]] = self.whole(*args)
-            return made
+            return self.whole(*args)
         if self.compute is None:
             raise RuntimeError("Attempting to invoke a missing task: it has no computation")
         out = self.compute(*args)
@@ -53,15 +59,15 @@ def _entry(name: str, part: str, kind: str) -> _Template:
     return found
 
 
-def template(task_name: str, func: Any = None) -> Any:
+def template(task_name: str, func: Template | None = None) -> Any:
     """Registers a function that makes a schedule and its tensors. A call of it runs with the configuration that the current
     context has for it."""
 
-    def register(f: Any) -> Any:
+    def register(f: Template) -> Template:
         _entry(task_name, "whole", "Customized func").whole = f
 
         @functools.wraps(f)
-        def called(*args: Any, **options: Any) -> Any:
+        def called(*args: object, **options: object) -> tuple[Schedule, list[Tensor]]:
             assert not options, "Do not support kwargs in template function call"
             with _chosen(args_to_workload(args, task_name)):
                 return f(*args)
@@ -74,20 +80,26 @@ def template(task_name: str, func: Any = None) -> Any:
 def _chosen(workload: Workload) -> ApplyConfig:
     """The context of the configuration that the current one has for a workload."""
     current = DispatchContext.current
+    return current if isinstance(current, ApplyConfig) else ApplyConfig(_configured(workload))
+
+
+def _configured(workload: Workload | None) -> ConfigSpace:
+    """The configuration that the current context has for a workload."""
+    current = DispatchContext.current
     assert current is not None
-    return current if isinstance(current, ApplyConfig) else ApplyConfig(current.query(Target.current(), workload))
+    found = current.query(Target.current(), workload)
+    assert found is not None, "the outermost context has one of its own"
+    return found
 
 
-def register_topi_compute(task_name: str, func: object = None) -> Any:
+def register_topi_compute(task_name: str, func: Compute | None = None) -> Any:
     """Registers a computation `f(cfg, *args)`; what it gives knows its workload."""
 
-    def register(f: Any) -> Any:
+    def register(f: Compute) -> Compute:
         @functools.wraps(f)
-        def called(*args: Any, **options: Any) -> Any:
+        def called(*args: object, **options: object) -> Tensor | Sequence[Tensor]:
             workload = args_to_workload(args, task_name)
-            current = DispatchContext.current
-            assert current is not None
-            made = f(current.query(Target.current(), workload), *args)
+            made = f(_configured(workload), *args)
             for tensor in [made] if isinstance(made, Tensor) else made:
                 tensor.op.attrs = {**(tensor.op.attrs or {}), "workload": workload}
             return made
@@ -98,20 +110,18 @@ def register_topi_compute(task_name: str, func: object = None) -> Any:
     return register if func is None else register(func)
 
 
-def register_topi_schedule(task_name: str, func: object = None) -> Any:
+def register_topi_schedule(task_name: str, func: Scheduled | None = None) -> Any:
     """Registers a schedule `f(cfg, outs, ...)` of what a registered computation gives."""
 
-    def register(f: Any) -> Any:
+    def register(f: Scheduled) -> Scheduled:
         @functools.wraps(f)
-        def called(outs: Any, *args: Any, **options: Any) -> Any:
+        def called(outs: Tensor | Sequence[Tensor], *args: object, **options: object) -> Schedule:
             workload = get_workload(outs, task_name)
             if workload is None:
                 raise RuntimeError(
                     f"Cannot find TOPI workload {task_name}. Is it registered with `register_topi_compute`?"
                 )
-            current = DispatchContext.current
-            assert current is not None
-            return f(current.query(Target.current(), workload), outs, *args, **options)
+            return f(_configured(workload), outs, *args, **options)
 
         _entry(task_name, "schedule", "Schedule").schedule = called
         return called
@@ -119,14 +129,14 @@ def register_topi_schedule(task_name: str, func: object = None) -> Any:
     return register if func is None else register(func)
 
 
-def _flat(args: Any) -> list[Any]:
+def _flat(args: Iterable[object]) -> list[object]:
     return [x for a in args for x in (_flat(a) if isinstance(a, (list, tuple)) else [a])]
 
 
 def serialize_args(args: Sequence[object]) -> Workload:
     """Arguments as plain values: tensors by shape and type, lists as tuples. RuntimeError for others."""
 
-    def plain(x: object) -> Any:
+    def plain(x: object) -> object:
         if isinstance(x, Tensor):
             return "TENSOR", tuple(map(plain, x.shape)), str(x.dtype)
         if isinstance(x, (list, tuple)):
@@ -146,7 +156,7 @@ def serialize_args(args: Sequence[object]) -> Workload:
     return tuple(map(plain, args))
 
 
-def deserialize_args(args: Sequence[object]) -> list[Any]:
+def deserialize_args(args: Sequence[object]) -> list[object]:
     """Arguments of which those that were tensors are placeholders."""
     return [
         te.placeholder(x[1], str(x[2])) if isinstance(x, (list, tuple)) and x and x[0] == "TENSOR" else x for x in args
@@ -163,14 +173,14 @@ class Task:
     """A template for some arguments, and the space of its configurations."""
 
     def __init__(self, name: str, args: Sequence[object]) -> None:
-        self.name, self.args, self.kwargs = name, tuple(args), dict[str, Any]()
+        self.name, self.args, self.kwargs = name, tuple(args), dict[str, object]()
         self.config_space = ConfigSpace()
         self.flop: float | None = None
-        self.target: Any = None
-        self.target_host: Any = None
+        self.target: Target | None = None
+        self.target_host: object = None
 
     @property
-    def func(self) -> Callable[..., Any]:
+    def func(self) -> Template:
         """The template. RuntimeError where it is not registered in this process."""
         if self.name not in TASK_TABLE:
             raise RuntimeError(f"Attempting to invoke a missing task {self.name}. Is its template registered?")
@@ -180,7 +190,7 @@ class Task:
     def workload(self) -> Workload:
         return args_to_workload(self.args, self.name)
 
-    def instantiate(self, config: ConfigSpace) -> tuple[Schedule, list[Any]]:
+    def instantiate(self, config: ConfigSpace) -> tuple[Schedule, list[Tensor]]:
         """The schedule of a configuration, and its tensors. InstantiationError where it is none."""
         config.flop, config.errors = 0.0, []
         with ApplyConfig(config), Target.of(self.target):
@@ -214,7 +224,4 @@ def create(task_name: str, args: Sequence[object], target: object, target_host: 
 
 def get_config() -> ConfigSpace:
     """The configuration of the current context."""
-    current = DispatchContext.current
-    assert current is not None
-    found: ConfigSpace = current.query(Target.current(), None)
-    return found
+    return _configured(None)

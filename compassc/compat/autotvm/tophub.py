@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
-from .contexts import ApplyHistoryBest
+from .contexts import ApplyHistoryBest, Records
 
 
 class EmptyContext:
@@ -17,7 +17,7 @@ class EmptyContext:
         """Nothing."""
 
 
-def context(target: Any, extra_files: Any = None) -> Any:
+def context(target: object, extra_files: Iterable[Records] | None = None) -> EmptyContext | ApplyHistoryBest:
     """The records of files of one's own; without any a context that changes nothing."""
     files = list(extra_files or ())
     if not files:

@@ -7,34 +7,48 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Protocol, cast
 
 import numpy as np
 
 from compass_core import files
+from compassc.targets import Target
 from compassc.tuning import cost
+from compassc.tuning import task as tuned
 from compassc.tuning.result import Result
 from compassc.tuning.search.evolutionary import EvolutionarySearch
 from compassc.tuning.search.plain import GridSearch, RandomSearch
 from compassc.tuning.search.ranked import RankedSearch
 
-from .callback import si_scale
-from .measure import MeasureInput, MeasureResult, create_measure_batch
+from .callback import Callback, si_scale
+from .contexts import Pair
+from .measure import MeasureInput, MeasureOption, MeasureResult, create_measure_batch
+from .space import ConfigEntity
 from .task import Task
 
 _log = logging.getLogger("autotvm")
 
 
+class Strategy(Protocol):
+    """Says which configurations to measure, by their indices."""
+
+    def ask(self, count: int) -> list[int]:
+        """At most so many that were not asked for before; none when there are no more."""
+
+    def tell(self, results: Sequence[tuple[int, Result]]) -> None:
+        """What became of some."""
+
+
 class Tuner:
     """Measures configurations of a task. Random choices follow from `random.seed`."""
 
-    def __init__(self, task: Task, **kwargs: Any) -> None:
+    def __init__(self, task: Task, **kwargs: object) -> None:
         self.param, self.task = kwargs, task
-        self.best_config: Any = None
+        self.best_config: ConfigEntity | None = None
         self.best_flops = 0.0
-        self.best_measure_pair: Any = None
+        self.best_measure_pair: Pair | None = None
         self.best_iter = 0
         self.ttl: int | None = None
         self.n_trial = 0
@@ -44,14 +58,14 @@ class Tuner:
         """Whether there is anything left to measure."""
         raise NotImplementedError
 
-    def next_batch(self, batch_size: int) -> list[Any]:
+    def next_batch(self, batch_size: int) -> list[ConfigEntity]:
         """What to measure next, so many at most."""
         raise NotImplementedError
 
     def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
         """Learns from measurements."""
 
-    def load_history(self, data_set: Any, min_seed_records: int = 500) -> None:
+    def load_history(self, data_set: Iterable[Pair], min_seed_records: int = 500) -> None:
         """Learns from measurements that others made."""
         pairs = list(data_set)
         self.update([i for i, _ in pairs], [r for _, r in pairs])
@@ -65,18 +79,18 @@ class Tuner:
         self.best_config, self.best_flops, self.best_measure_pair = None, 0.0, None
 
     def tune(
-        self, n_trial: int, measure_option: Any, early_stopping: int | None = None,
-        callbacks: Sequence[Callable[..., Any]] = (), si_prefix: str = "G",
+        self, n_trial: int, measure_option: MeasureOption, early_stopping: int | None = None,
+        callbacks: Sequence[Callback] = (), si_prefix: str = "G",
     ) -> None:  # fmt: skip
         """Measures `n_trial` configurations, or until `early_stopping` of them brought nothing better."""
         scale = si_scale(si_prefix)
         measured = create_measure_batch(self.task, measure_option)
         self.n_trial, done, errors, failures = n_trial, 0, 0, list[str]()
         while done < n_trial and self.has_next():
-            configs = self.next_batch(min(measured.n_parallel, n_trial - done))  # type: ignore[attr-defined]
+            configs = self.next_batch(min(measured.n_parallel, n_trial - done))
             if not configs:
                 break
-            inputs = [MeasureInput(self.task.target, self.task, config) for config in configs]
+            inputs = [MeasureInput(Target.of(self.task.target), self.task, config) for config in configs]
             results = measured(inputs)
             for k, (inp, result) in enumerate(zip(inputs, results)):
                 flops = 0.0
@@ -122,15 +136,15 @@ class Tuner:
 class _Searching(Tuner):
     """A tuner whose configurations a strategy chooses."""
 
-    def __init__(self, task: Task, **kwargs: Any) -> None:
+    def __init__(self, task: Task, **kwargs: object) -> None:
         super().__init__(task, **kwargs)
         self._seed = random.getrandbits(31)
-        self._searched: Any = task  # which has a space, all that these strategies ask of it
+        self._searched = cast("tuned.Task", task)  # which has a space, all that these strategies ask of it
         self._strategy = self._new()
         self._ahead: list[int] = []
         self._visited: set[int] = set()
 
-    def _new(self) -> Any:
+    def _new(self) -> Strategy:
         raise NotImplementedError
 
     def _fill(self, count: int) -> None:
@@ -145,16 +159,16 @@ class _Searching(Tuner):
         self._fill(1)
         return bool(self._ahead)
 
-    def next_batch(self, batch_size: int) -> list[Any]:
+    def next_batch(self, batch_size: int) -> list[ConfigEntity]:
         self._fill(batch_size)
         taken, self._ahead = self._ahead[:batch_size], self._ahead[batch_size:]
         return [self.task.config_space.get(i) for i in taken]
 
     def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
-        told = []
+        told: list[tuple[int, Result]] = []
         for inp, result in zip(inputs, results):
             index = inp.config.index
-            if not self.task.config_space.is_index_valid(index):
+            if index is None or not self.task.config_space.is_index_valid(index):
                 continue
             good = result.error_no == 0
             told.append((index, Result(float(np.mean(result.costs))) if good else Result(None, "build", "failed")))
@@ -165,7 +179,7 @@ class _Searching(Tuner):
         self._strategy, self._ahead, self._visited = self._new(), [], set()
 
 
-def _within(indices: Any, ends: tuple[int, int] | None) -> list[int]:
+def _within(indices: Iterable[int], ends: tuple[int, int] | None) -> list[int]:
     """Indices from the one end up to the other, both included."""
     return [i for i in indices if ends is None or ends[0] <= i <= ends[1]]
 
@@ -177,7 +191,7 @@ class RandomTuner(_Searching):
         self._range = range_idx
         super().__init__(task)
 
-    def _new(self) -> Any:
+    def _new(self) -> Strategy:
         return _Part(RandomSearch(self._searched, self._seed), self._range)
 
 
@@ -188,14 +202,14 @@ class GridSearchTuner(_Searching):
         self._range = range_idx
         super().__init__(task)
 
-    def _new(self) -> Any:
+    def _new(self) -> Strategy:
         return _Part(GridSearch(self._searched, self._seed), self._range)
 
 
 class _Part:
     """A strategy of which only indices in a range are taken."""
 
-    def __init__(self, strategy: Any, ends: tuple[int, int] | None) -> None:
+    def __init__(self, strategy: Strategy, ends: tuple[int, int] | None) -> None:
         self._strategy, self._ends = strategy, ends
 
     def ask(self, count: int) -> list[int]:
@@ -204,7 +218,7 @@ class _Part:
                 return found
         return []
 
-    def tell(self, results: Any) -> None:
+    def tell(self, results: Sequence[tuple[int, Result]]) -> None:
         self._strategy.tell(results)
 
 
@@ -217,7 +231,7 @@ class GATuner(_Searching):
         self._first = pop_size
         super().__init__(task)
 
-    def _new(self) -> Any:
+    def _new(self) -> Strategy:
         return EvolutionarySearch(self._searched, self._seed, min(self._first, len(self.task.config_space)))
 
 
@@ -227,7 +241,7 @@ class XGBTuner(_Searching):
 
     def __init__(
         self, task: Task, plan_size: int = 64, feature_type: str = "itervar", loss_type: str = "reg",
-        num_threads: int | None = None, optimizer: Any = "sa", diversity_filter_ratio: float | None = None,
+        num_threads: int | None = None, optimizer: object = "sa", diversity_filter_ratio: float | None = None,
         log_interval: int = 50,
     ) -> None:  # fmt: skip
         """RuntimeError for types of features and losses that there are not."""
@@ -237,7 +251,7 @@ class XGBTuner(_Searching):
             raise RuntimeError(f"Invalid loss type: {loss_type}")
         super().__init__(task)
 
-    def _new(self) -> Any:
+    def _new(self) -> Strategy:
         space = self.task.config_space
         count = len(space.features(next(space.grid())))
         model = cost.create("auto", self._seed, tuple(f"knob{i}" for i in range(count)))
@@ -253,7 +267,7 @@ class DropletTuner(_Searching):
         self._start = start_position
         super().__init__(task)
 
-    def _new(self) -> Any:
+    def _new(self) -> Strategy:
         return _Descent(self.task, self._start)
 
 
@@ -268,7 +282,7 @@ class _Descent:
         taken, self._waiting = self._waiting[:count], self._waiting[count:]
         return taken
 
-    def tell(self, results: Any) -> None:
+    def tell(self, results: Sequence[tuple[int, Result]]) -> None:
         for index, result in results:
             if result.cost is not None and (self._best is None or result.cost < self._best[0]):
                 self._best = result.cost, index
