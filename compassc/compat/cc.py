@@ -7,7 +7,6 @@ import shlex
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from compass_core import files, targets
 from compass_core.errors import CompassError
@@ -24,7 +23,7 @@ class CompassCompileCError(CompassError, RuntimeError):
     log: str = ""
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> str:
     if name == "INCLUDE_DIR_IN_PKG":
         return str(include_folder())
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from compass_core import files
 from compass_core.errors import UsageError
 from compass_core.hostcc.clang import find_clang
+
+T = TypeVar("T")
 
 
 class TempDirectory:
@@ -71,16 +73,16 @@ def create_llvm(
     return done.stdout
 
 
-def memoize(key: str, save_at_exit: bool = False) -> Any:
+def memoize(key: str, save_at_exit: bool = False) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """A decorator: the results of a function without side effects are kept by its arguments, for this process."""
     import functools
     import pickle
 
-    def decorated(function: Any) -> Any:
-        known: dict[bytes, Any] = {}
+    def decorated(function: Callable[..., T]) -> Callable[..., T]:
+        known: dict[bytes, T] = {}
 
         @functools.wraps(function)
-        def kept(*args: Any) -> Any:
+        def kept(*args: object) -> T:
             named = pickle.dumps((key, args))
             if named not in known:
                 known[named] = function(*args)

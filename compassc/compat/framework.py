@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
-from typing import Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, cast
 
 from compass_core import VERSION, switches
 from compass_core.errors import CompassError, UsageError
-from compass_runtime import device
+from compass_runtime import Device, device
 from compass_runtime.host_module import num_threads as processors
+from compass_runtime.module import Module as BuiltModule
 
 from .. import relay, targets
 from ..dsl.script import tec_range
 from ..ir import IRModule as Module
 from ..ir import PrimFunc
+from ..ir.exprs import Expr
 from ..ir.stmts import as_kernels
 from ..language.dispatch import LOCAL
 from ..language.specs import LoopSpec
 from ..pass_manager.context import lowered as with_passes
+from ..relay.module import Definitions, Functions
 from ..settings.options import canonical_target
 from ..targets import Target
 from ..te import Schedule
 from ..te import lower as lowered
+from ..te.buffers import View
 from ..te.machine import Machine
+from ..te.tensor import Tensor
+
+if TYPE_CHECKING:
+    from ..dsl.script import Value
+
+T = TypeVar("T")
 
 __version__ = VERSION
 _TEC_THREAD = "threadIdx.x"
@@ -38,19 +48,23 @@ class _WrongType(UsageError, TypeError):
     """A value of a type that is not taken."""
 
 
-def serial(start: Any, stop: Any = None, step: Any = 1) -> Any:
+Bound = SupportsIndex | Expr
+"""A bound of a loop of a kernel: a number, or a value."""
+
+
+def serial(start: Bound, stop: Bound | None = None, step: Bound = 1) -> range | LoopSpec:
     """`range` in a kernel, under the framework's name."""
-    bounds = (0, start, step) if stop is None else (start, stop, step)
+    bounds: tuple[Any, ...] = (0, start, step) if stop is None else (start, stop, step)
     if LOCAL.tec is not None:
         return range(*bounds)
     return LoopSpec("range", (start,) if stop is None and step == 1 else bounds)
 
 
-def thread_binding(start: Any, stop: Any = None, thread: str = _TEC_THREAD) -> Any:
+def thread_binding(start: Bound, stop: Bound | None = None, thread: str = _TEC_THREAD) -> object:
     """A loop over TECs, each of which runs the body once with its number."""
     if thread != _TEC_THREAD:
         raise UsageError(f"a loop cannot be bound to {thread}", code="compat-thread", help=f"TECs are {_TEC_THREAD}")
-    return tec_range(start, stop)
+    return tec_range(cast("Value", start), None if stop is None else cast("Value", stop))
 
 
 class _ModuleType(type):
@@ -61,17 +75,17 @@ class _ModuleType(type):
 
     def __call__(
         cls,
-        functions: Mapping[Any, Any] | None = None,
-        type_definitions: Mapping[Any, Any] | None = None,
-        attrs: Mapping[str, Any] | None = None,
-        global_infos: Any = None,
+        functions: Functions | None = None,
+        type_definitions: Definitions | None = None,
+        attrs: Mapping[str, object] | None = None,
+        global_infos: object = None,
     ) -> Module | relay.IRModule:
         _refuse(global_infos=global_infos)
         given = functions or {}
-        if type_definitions or not given or not all(isinstance(f, PrimFunc) for f in given.values()):
+        named = {str(name): f for name, f in given.items() if isinstance(f, PrimFunc)}
+        if type_definitions or not given or len(named) < len(given):
             return relay.IRModule(functions, type_definitions, attrs)
         notes = tuple((attrs or {}).items())
-        named = {str(name): f for name, f in given.items()}
         entry = named[_MAIN] if _MAIN in named else next(iter(named.values()))
         return Module(tuple(named.values()), entry.name, "", (), notes)
 
@@ -82,7 +96,7 @@ class IRModule(metaclass=_ModuleType):
 
     @staticmethod
     def from_expr(
-        function: Any, functions: Mapping[Any, Any] | None = None, type_defs: Mapping[Any, Any] | None = None
+        function: object, functions: Functions | None = None, type_defs: Definitions | None = None
     ) -> Module | relay.IRModule:
         """A module of one function, by the name it has; of an expression of Relay a function of its free variables."""
         if isinstance(function, PrimFunc) and not functions and not type_defs:
@@ -90,7 +104,13 @@ class IRModule(metaclass=_ModuleType):
         return relay.IRModule.from_expr(function, functions, type_defs)
 
 
-def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, simple_mode: bool = False) -> Module:
+Args = Sequence[object] | None
+"""The parameters of a kernel: tensors, buffers and variables."""
+
+
+def lower(
+    inp: object, args: Args = None, name: str = "main", binds: Mapping[Tensor, View] | None = None, simple_mode: bool = False
+) -> Module:  # fmt: skip
     """The kernel of a schedule with the parameters `args` for the current target, a function or a module. Where no
     output is among the arguments, all are parameters after them. `binds`: buffers of tensors. `simple_mode`: plain loops, to be read.
     Without a current target they are plain loops for any; a build lowers them for its own."""
@@ -140,14 +160,14 @@ def _for_target(module: Module, target: Target) -> Module:
 
 
 def build(
-    inputs: Any,
-    args: Any = None,
-    target: Any = None,
-    target_host: Any = None,
-    runtime: Any = None,
+    inputs: object,
+    args: Args = None,
+    target: object = None,
+    target_host: object = None,
+    runtime: object = None,
     name: str = "default_function",
-    binds: Any = None,
-) -> Any:
+    binds: Mapping[Tensor, View] | None = None,
+) -> BuiltModule:
     """The module of a schedule, a function or a module of functions for a target: the current one, or else this machine, unless
     the environment chooses an NPU. `target_host` changes nothing: what calls a kernel is this process."""
 
@@ -173,7 +193,7 @@ def _nothing_said(inputs: object) -> bool:
 
 def compile(
     mod: object, target: object = None, *, relax_pipeline: str = "default", tir_pipeline: str = "default"
-) -> Any:
+) -> BuiltModule:
     """The module of a function or of a module of functions for a target. Pipelines are `default`."""
     for pipeline in (relax_pipeline, tir_pipeline):
         if pipeline != "default":
@@ -181,14 +201,13 @@ def compile(
     return build(mod, target=target)
 
 
-def build_functions(mod: object, target: object = None, pipeline: str = "default") -> Any:
+def build_functions(mod: object, target: object = None, pipeline: str = "default") -> BuiltModule:
     """`compile` under the name that it has for functions of loops."""
     return compile(mod, target, tir_pipeline=pipeline)
 
 
-def _of_kind(kind: str) -> Any:
-    def make(index: int = 0) -> Any:
-
+def _of_kind(kind: str) -> Callable[[int], Device]:
+    def make(index: int = 0) -> Device:
         return device(kind, index)
 
     make.__name__, make.__doc__ = kind, f"The device of kind {kind} with that index."
@@ -207,7 +226,7 @@ def _refuse(**given: object) -> None:
             raise UsageError(f"the argument '{name}' is not supported", code="compat-name", help="leave it out")
 
 
-def likely(condition: object) -> Any:
+def likely(condition: T) -> T:
     """A condition that mostly holds, which changes nothing: loops are parted where conditions are needed."""
     return condition
 

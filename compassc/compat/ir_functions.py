@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import is_
+from types import ModuleType
 from typing import Any
 
 from compass_core.errors import UsageError
+from compassc.graph.graph import Graph
 
 from .. import relay
 from ..analysis.statements import fresh_copy
@@ -35,7 +37,7 @@ FORMAT = "compassc-ir/2"
 _Relay = relay.Expr | relay.Type | Pattern | Clause | relay.IRModule | Attrs | DictAttrs
 
 
-def _equality(lhs: object) -> Any:
+def _equality(lhs: object) -> ModuleType:
     """The module that compares such things."""
     return relay.equal if isinstance(lhs, _Relay) else equal
 
@@ -110,11 +112,11 @@ def load_json(text: str) -> Any:
         raise UsageError(f"this is no saved IR ({FORMAT}): {error}", code="compat-name") from None
 
 
-_READERS: dict[str, Callable[[str, str], Any]] = {"relay module": relay.parse, "relay expression": relay.parse_expr}
+_READERS: dict[str, Callable[[str, str], object]] = {"relay module": relay.parse, "relay expression": relay.parse_expr}
 _KINDS = ("module", "function", "nodes", "relay parts", "tensors", *_READERS)
 
 
-def _graph(text: str, constants: bytes, path: str) -> Any:
+def _graph(text: str, constants: bytes, path: str) -> Graph:
     return read(text, constants, path)
 
 
@@ -122,10 +124,10 @@ class _Packed:
     """Nodes as rows of their type and fields, which name other rows."""
 
     def __init__(self) -> None:
-        self.nodes: list[list[Any]] = []
+        self.nodes: list[list[object]] = []
         self.known: dict[int, int] = {}
 
-    def value(self, value: Any) -> Any:
+    def value(self, value: object) -> object:
         """A value as JSON has it: what is no number, text or None is a list of its kind and parts."""
         if isinstance(value, Node):
             return ["node", self._row(value)]
@@ -145,24 +147,24 @@ class _Packed:
 
     def _row(self, node: Node) -> int:
         if id(node) not in self.known:
-            row = [type(node).__name__, {name: self.value(getattr(node, name)) for name in node.fields}]
+            row: list[object] = [type(node).__name__, {name: self.value(getattr(node, name)) for name in node.fields}]
             self.known[id(node)] = len(self.nodes)
             self.nodes.append(row)
         return self.known[id(node)]
 
 
-_VALUES: Mapping[str, Callable[..., Any]] = {
+_VALUES: Mapping[str, Callable[..., object]] = {
     "dtype": dtype,
     "pointer": lambda elem, scope: pointer_type(dtype(elem), scope),
     "bytes": bytes.fromhex,
 }
-_LISTS: Mapping[str, Callable[..., Any]] = {"tuple": tuple, "list": list}
+_LISTS: Mapping[str, Callable[[Iterable[object]], object]] = {"tuple": tuple, "list": list}
 
 
-def _unpacked(root: Any, rows: Sequence[Any]) -> Any:
-    made: list[Any] = []
+def _unpacked(root: object, rows: Sequence[tuple[str, Mapping[str, object]]]) -> object:
+    made: list[object] = []
 
-    def value(given: Any) -> Any:
+    def value(given: object) -> object:
         if not isinstance(given, list):
             return given
         kind, *parts = given
@@ -221,23 +223,23 @@ def post_order_visit(node: object, fvisit: Callable[[object], object]) -> None:
     fvisit(node)
 
 
-_Visit = Callable[[Any], Any]
+_Visit = Callable[[Any], object]
 
 
 def ir_transform(
     stmt: object, preorder: _Visit | None, postorder: _Visit | None, only_enable: Sequence[str] | None = None
-) -> Any:
+) -> object:
     """A function, statement, body or expression with nodes replaced: `preorder` gets a node first and gives what stands for
     all of it, or None; `postorder` gets a node whose parts were replaced (itself where none was) and gives another one, or
     None. In the place of a statement there may be several. `only_enable`: the kinds of nodes that both get (`tir.For`,
     `tir.BufferStore`, ...), by default all. UsageError for kinds that there are not."""
     kinds = None if only_enable is None else tuple(_kind(name) for name in only_enable)
 
-    def asked(visit: _Visit | None, node: object) -> Any:
+    def asked(visit: _Visit | None, node: object) -> object:
         found = None if visit is None or (kinds is not None and not isinstance(node, kinds)) else visit(node)
         return _expression(found) if isinstance(node, E.Expr) and found is not None else found
 
-    def changed(node: Any) -> Any:
+    def changed(node: S.Stmt | E.Expr) -> Any:
         found = asked(preorder, node)
         if found is not None:
             return found
@@ -272,7 +274,7 @@ def _kind(name: str) -> type:
     raise UsageError(f"there are no nodes of kind '{name}'", code="compat-name")
 
 
-def substitute(node: object, vmap: Mapping[E.Var, object]) -> Any:
+def substitute(node: object, vmap: Mapping[E.Var, object]) -> PrimFunc | S.Stmt | Statements | E.Expr:
     """An expression, statement, body or function with variables replaced. TypeError where one of these is no variable."""
     mapping = {nodes.variable(var): as_expr(value) for var, value in vmap.items()}
     if isinstance(node, PrimFunc):
@@ -307,7 +309,7 @@ def expr_deep_equal(lhs: object, rhs: object) -> bool:
     return Interner().same(as_expr(lhs), as_expr(rhs))
 
 
-def get_block_access_region(block: S.Block, buffer_var_map: object = None) -> list[list[Any]]:
+def get_block_access_region(block: S.Block, buffer_var_map: object = None) -> list[list[object]]:
     """What a block reads, writes, and touches by address (always empty: that is in both of the others)."""
     return [list(block.reads), list(block.writes), []]
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from compass_core import files
 from compass_core.errors import UsageError
 from compass_core.hostcc.clang import find_clang
 
+AnyPath = str | os.PathLike[str]
+Triple = Callable[[], str | None]
+"""What gives the triple of a compiler's code; None without a compiler."""
 
-def create_shared(output: Any, objects: Any, options: Sequence[str] | None = None, cc: str | None = None) -> None:
+
+def create_shared(
+    output: AnyPath, objects: AnyPath | Sequence[AnyPath], options: Sequence[str] | None = None, cc: str | None = None
+) -> None:
     """A file that `load_module` reads, of a file that `module.save` wrote, or a shared library of files of C and LLVM, by the
     project's clang. `options`: further ones of clang; `cc` changes nothing. UsageError with clang's words where it refuses."""
     listed = [objects] if isinstance(objects, (str, os.PathLike)) else list(objects)
@@ -29,7 +34,9 @@ def create_shared(output: Any, objects: Any, options: Sequence[str] | None = Non
     _clang(["-shared", "-fPIC", *(options or ()), *map(str, listed), "-o", str(output)])
 
 
-def create_executable(output: Any, objects: Any, options: Sequence[str] | None = None, cc: str | None = None) -> None:
+def create_executable(
+    output: AnyPath, objects: AnyPath | Sequence[AnyPath], options: Sequence[str] | None = None, cc: str | None = None
+) -> None:
     """A program of files of C, LLVM or objects, by the project's clang. UsageError where it refuses."""
     listed = [objects] if isinstance(objects, (str, os.PathLike)) else list(objects)
     _clang([*(options or ()), *map(str, listed), "-o", str(output)])
@@ -40,7 +47,7 @@ def get_cc() -> str:
     return str(find_clang().path)
 
 
-def get_target_by_dump_machine(compiler: str) -> Any:
+def get_target_by_dump_machine(compiler: str) -> Triple:
     """A function that gives the triple that a compiler makes code for; None without a compiler."""
 
     def triple() -> str | None:
@@ -55,15 +62,15 @@ def get_target_by_dump_machine(compiler: str) -> Any:
 
 
 def cross_compiler(
-    compile_func: Any, options: Sequence[str] | None = None, output_format: str | None = None,
-    get_target_triple: Any = None, add_files: Sequence[str] | None = None,
-) -> Any:  # fmt: skip
+    compile_func: str | Callable[..., object], options: Sequence[str] | None = None, output_format: str | None = None,
+    get_target_triple: Triple | None = None, add_files: Sequence[str] | None = None,
+) -> Callable[..., None]:  # fmt: skip
     """A function `f(output, objects)` that calls a compiler, a path or a function, with these options and files."""
     if isinstance(compile_func, str):
         get_target_triple = get_target_triple or get_target_by_dump_machine(compile_func)
     given, more = list(options or ()), list(add_files or ())
 
-    def compiled(output: Any, objects: Any, options: Sequence[str] | None = None) -> None:
+    def compiled(output: AnyPath, objects: str | Sequence[str], options: Sequence[str] | None = None) -> None:
         listed = [objects] if isinstance(objects, str) else list(objects)
         both = given + list(options or ())
         if callable(compile_func):

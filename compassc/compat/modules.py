@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
 
 from compass_core import vendor
 from compass_core.errors import CompassError, UsageError
+from compassc.relay.builders import Builder
 
 from .names import MISSING, MODULES
 
@@ -69,7 +69,7 @@ def _public(module: ModuleType) -> Collection[str]:
     return found
 
 
-def _operators(prefix: str | None) -> dict[str, Any]:
+def _operators(prefix: str | None) -> dict[str, Builder]:
     """What makes calls of the operators of Relay below a prefix, by name."""
     if prefix is None:
         return {}
@@ -100,7 +100,7 @@ def offered(module: str, name: str) -> object:
     return None
 
 
-def _lookup(module: ModuleType, name: str) -> Any:
+def _lookup(module: ModuleType, name: str) -> object:
     """The object behind `module.name`."""
     full = f"{module.__name__}.{name}"
     if name == "__all__":  # of `from MODULE import *`

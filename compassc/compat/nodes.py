@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from compass_core.errors import UsageError
 from compass_core.errors.suggest import help_for
@@ -20,7 +20,7 @@ from compassc.ir import tensor_stmts as TS
 from compassc.ir.dtypes import DataType
 from compassc.ir.exprs import Expr
 from compassc.ir.iter_vars import IterVar, Range
-from compassc.ir.members import Attributes, Members
+from compassc.ir.members import Attributes, GlobalVar, Members
 from compassc.ir.node import Node, Statements
 from compassc.ir.operators import as_expr, binary, cast, immediate, kind_of
 from compassc.ir.printer import print_body, print_module
@@ -87,7 +87,7 @@ _SCOPES = (S.Let, S.Alloc, S.AllocConst, S.AssertStmt)
 """What holds for the rest of a body, which is a part of it in the framework."""
 
 
-def _of_body(body: S.Body, name: str) -> Any:
+def _of_body(body: S.Body, name: str) -> object:
     """A field of the statement that a body is."""
     first = _alone(body)
     if name.startswith("__"):  # asked for by Python itself, which has a fallback
@@ -184,7 +184,7 @@ def _operator(op_name: str) -> OpName | operators.Op:
     return OpName(op_name.removeprefix("tir.")) if op_name.startswith("tir.") else operators.get(op_name)
 
 
-FIELDS: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
+FIELDS: Mapping[type, Mapping[str, Callable[[Any], object]]] = {
     S.For: {"extent": _extent, "thread_binding": _thread},
     S.Block: {
         "block": lambda block: block,
@@ -233,7 +233,7 @@ def _text(body: Statements, *_: object, **__: object) -> str:
     return print_body(body)
 
 
-def _member(module: S.IRModule, name: Any) -> S.PrimFunc:
+def _member(module: S.IRModule, name: str | GlobalVar) -> S.PrimFunc:
     """The function of a name; `main` is that of a module of one, too, as schedules of functions have it there."""
     if str(name) == "main" and len(module.functions) == 1:
         return module.functions[0]
@@ -245,7 +245,7 @@ def _same_as(stmt: S.Stmt, other: object) -> bool:
     return (_alone(other) if isinstance(other, Statements) else other) is stmt
 
 
-def _added() -> Iterator[tuple[type, str, Any]]:
+def _added() -> Iterator[tuple[type, str, object]]:
     for cls, fields in FIELDS.items():
         for name, get in fields.items():
             yield cls, name, property(get)
@@ -262,7 +262,7 @@ def _added() -> Iterator[tuple[type, str, Any]]:
     yield operators.Op, "get", staticmethod(_operator)
 
 
-_own: dict[tuple[type, str], Any] = {}
+_own: dict[tuple[type, str], object] = {}
 """What stood under these names."""
 
 
@@ -283,12 +283,18 @@ def remove_fields() -> None:
             delattr(cls, name)
 
 
+Maker = Callable[..., object]
+"""What makes a node of a program's arguments."""
+Classes = type | tuple[type, ...]
+"""A class of nodes, or several."""
+
+
 class NodeType(type):
     """A name that stands for some nodes of the class `node`, and makes them of the framework's arguments."""
 
-    node: type | tuple[type, ...]
+    node: Classes
     holds: Callable[[Any], bool]
-    make: Callable[..., Any]
+    make: Maker
 
     def __instancecheck__(cls, value: object) -> bool:
         seen_as: tuple[object, ...] = (value,)
@@ -296,11 +302,11 @@ class NodeType(type):
             seen_as = (root_block(value),) if is_root(value) else (value, _alone(value))
         return any(isinstance(found, cls.node) and cls.holds(found) for found in seen_as)
 
-    def __call__(cls, *args: Any, **options: Any) -> Any:
+    def __call__(cls, *args: object, **options: object) -> Any:
         return cls.make(*args, **options)
 
 
-def _indices(given: Any) -> tuple[Expr, ...]:
+def _indices(given: Iterable[object]) -> tuple[Expr, ...]:
     return tuple(map(as_expr, given))
 
 
@@ -308,7 +314,7 @@ def _else(given: object) -> S.Body | None:
     return None if given is None else Statements(body_of(given, "else_case"))
 
 
-_CONVERTED: Mapping[str, Callable[[Any], Any]] = {
+_CONVERTED: Mapping[str, Callable[[Any], object]] = {
     "Expr": as_expr,
     "Var": variable,
     "Buffer": stored,
@@ -321,7 +327,7 @@ _CONVERTED: Mapping[str, Callable[[Any], Any]] = {
 """What arguments become, by the annotation of the field that they are for; others stay what they are."""
 
 
-def _maker(name: str, node: type[Node], arguments: str, build: Callable[..., object]) -> Callable[..., Any]:
+def _maker(name: str, node: type[Node], arguments: str, build: Maker) -> Maker:
     """The constructor that takes `arguments`, names of fields; an ending `?` stands for None where it is left out."""
     annotations = {f.name: f.annotation for f in node.declared}
     kinds = {a.rstrip("?"): inspect.Parameter.empty if a[-1] != "?" else None for a in arguments.split()}
@@ -330,7 +336,7 @@ def _maker(name: str, node: type[Node], arguments: str, build: Callable[..., obj
         [inspect.Parameter(a, place, default=default) for a, default in {**kinds, "span": None}.items()]
     )
 
-    def make(*args: object, **options: object) -> Any:
+    def make(*args: object, **options: object) -> object:
         try:
             given = signature.bind(*args, **options)
         except TypeError as error:
@@ -349,7 +355,7 @@ def _maker(name: str, node: type[Node], arguments: str, build: Callable[..., obj
     return make
 
 
-def _same(given: object) -> Any:
+def _same(given: object) -> object:
     return given
 
 
@@ -372,11 +378,11 @@ def _number(kind: DataType, value: float, what: str, fits: bool) -> Expr:
     return immediate(value, kind)
 
 
-def _cast(dtype: Any, value: Any) -> Any:
+def _cast(dtype: object, value: object) -> object:
     """A value by the rules of C: an expression, or in kernels what `S.cast` gives. TypeError for vectors of expressions."""
     kind = data_type(dtype)
     if getattr(type(value), "attributes", None) is VALUE_ATTRIBUTES:  # of a kernel that is called or built
-        return script.cast(value, kind)
+        return script.cast(value, kind)  # type: ignore[arg-type]  # a value of a kernel
     given = as_expr(value)
     if not kind.is_scalar or not kind_of(given).is_scalar:
         raise _WrongArgument(f"a cast of {given.dtype} to {kind}", code="input", help="expressions are made of scalars")
@@ -405,11 +411,11 @@ def _while(condition: Expr, body: S.Body) -> S.Stmt:
 
 
 def _function(
-    params: Sequence[Any],
-    body: Any,
-    ret_type: Any = None,
-    buffer_map: Mapping[Any, Any] | None = None,
-    attrs: Mapping[str, Any] | None = None,
+    params: Sequence[object],
+    body: object,
+    ret_type: DataType | None = None,
+    buffer_map: Mapping[E.Var, E.Buffer | View] | None = None,
+    attrs: Mapping[str, object] | None = None,
     span: None = None,
 ) -> S.PrimFunc:
     """A function: parameters are variables, buffers, or variables that stand for those of `buffer_map`."""
@@ -442,7 +448,9 @@ def _call(dtype: object, op: str, args: Sequence[object], span: None = None) -> 
     return made
 
 
-def _comm_reducer(lhs: Any, rhs: Any, result: Any, identity_element: Any, span: None = None) -> T.CommReducer:
+def _comm_reducer(
+    lhs: Iterable[object], rhs: Iterable[object], result: Iterable[object], identity_element: Iterable[object], span: None = None
+) -> T.CommReducer:  # fmt: skip
     """How two values are joined; TypeError unless there are as many of each."""
     sides = [tuple(map(variable, side)) for side in (lhs, rhs)]
     joined, start = _indices(result), _indices(identity_element)
@@ -472,7 +480,7 @@ def make_node(type_key: str, **fields: object) -> Any:
     return TYPES[name](**fields)
 
 
-def stmt_seq(*args: object) -> Any:
+def stmt_seq(*args: object) -> S.Stmt | Statements:
     """Statements one after another; expressions are evaluated. One alone is itself."""
     made = body_of(args, "stmt_seq")
     return made[0] if len(made) == 1 else Statements(made)
@@ -487,7 +495,7 @@ _BINARY = {
     name: name.lower() for name in "Add Sub Mul Div Mod FloorDiv FloorMod Min Max EQ NE LT LE GT GE And Or".split()
 }
 """The framework's classes of operators, each a `Binary` of one operator."""
-_NODES: tuple[tuple[str, type[Node], str, Callable[..., Any]], ...] = (
+_NODES: tuple[tuple[str, type[Node], str, Maker], ...] = (
     ("IntImm", E.IntImm, "dtype value", _int_imm),
     ("FloatImm", E.FloatImm, "dtype value", _float_imm),
     ("StringImm", E.StringImm, "value", E.StringImm),
@@ -502,7 +510,7 @@ _NODES: tuple[tuple[str, type[Node], str, Callable[..., Any]], ...] = (
     ("While", S.While, "condition body", _while),
 )
 """Names of nodes with the fields that programs give, in order, and what is made of these."""
-_MADE: Mapping[str, tuple[Any, Callable[..., Any]]] = {
+_MADE: Mapping[str, tuple[Classes, Maker]] = {
     "Var": (E.Var, _variable),
     "SizeVar": (E.Var, size_var),
     "Cast": (E.Cast, _cast),
@@ -526,7 +534,7 @@ _MADE: Mapping[str, tuple[Any, Callable[..., Any]]] = {
     "PointerType": (D.PointerType, pointer_to),
 }
 """Nodes that are made by functions of their own."""
-_KNOWN: Mapping[str, Any] = {
+_KNOWN: Mapping[str, Classes] = {
     "ConstExpr": (E.IntImm, E.FloatImm, E.StringImm),
     "PrimExpr": Expr,
     "Stmt": S.Stmt,
@@ -544,8 +552,8 @@ _OPERATORS = {
 """Classes of the framework by the operators of their nodes."""
 
 
-def _unmade(name: str) -> Callable[..., Any]:
-    def make(*args: object, **options: object) -> Any:
+def _unmade(name: str) -> Maker:
+    def make(*args: object, **options: object) -> NoReturn:
         raise _WrongArgument(f"programs make no {name}", code="input", help="its subclasses, or schedules, are made")
 
     return make
@@ -554,18 +562,18 @@ def _unmade(name: str) -> Callable[..., Any]:
 def _types() -> dict[str, NodeType]:
     """The names of nodes."""
 
-    def named(name: str, node: object, make: Callable[..., Any], holds: Callable[[Any], bool] = _any) -> None:
+    def named(name: str, node: Classes, make: Maker, holds: Callable[[Any], bool] = _any) -> None:
         made[name] = NodeType(name, (), {"node": node, "make": staticmethod(make), "holds": staticmethod(holds)})
 
     made: dict[str, NodeType] = {}
     for name, node, arguments, build in _NODES:
         named(name, node, _maker(name, node, arguments, build))
-    for name, (node, make) in _MADE.items():
-        named(name, node, make)
+    for name, (classes, make) in _MADE.items():
+        named(name, classes, make)
     made["SizeVar"].holds = lambda e: e.nonneg
     made["SeqStmt"].holds = lambda body: _alone(body) is None and len(body) > 1
-    for name, node in _KNOWN.items():
-        named(name, node, _unmade(name))
+    for name, known in _KNOWN.items():
+        named(name, known, _unmade(name))
     made["Stmt"].node = (S.Stmt, Statements)
     for name, op in _BINARY.items():
         named(name, E.Binary, _maker(name, E.Binary, "a b", partial(E.Binary, op)), partial(_is_one_of, (op,)))
@@ -575,7 +583,7 @@ def _types() -> dict[str, NodeType]:
     return made
 
 
-def _is_one_of(ops: tuple[str, ...], e: Any) -> bool:
+def _is_one_of(ops: tuple[str, ...], e: E.Binary | E.Unary) -> bool:
     return e.op in ops
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 import pytest
 
-from compass_runtime import device
+from compass_runtime import Device, device
 
 from .testing import target_cases
 
 
-def pytest_generate_tests(metafunc: Any) -> None:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Parameters of tests that take a target and say none themselves."""
     wanted = [name for name in ("target", "dev") if name in metafunc.fixturenames]
     said = {name for mark in metafunc.definition.iter_markers("parametrize") for name in _names(mark.args[0])}
@@ -32,11 +32,11 @@ def pytest_generate_tests(metafunc: Any) -> None:
     metafunc.parametrize(wanted, cases)
 
 
-def _names(given: Any) -> list[str]:
+def _names(given: str | Iterable[str]) -> list[str]:
     return [n.strip() for n in given.split(",")] if isinstance(given, str) else list(given)
 
 
 @pytest.fixture
-def dev(target: str) -> Any:
+def dev(target: str) -> Device:
     """The device of the test's target."""
     return device(str(target).split()[0], 0)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from compass_core.errors import CompassError, UsageError
 from compass_core.errors.suggest import help_for
+from compass_runtime.devices import Device
 from compass_runtime.graph_executor import GraphModule
 from compass_runtime.module import Module
 from compass_runtime.ndarray import NDArray
@@ -175,11 +176,11 @@ class BuildModule:
         """The module of the last build, as it was given."""
         return self._last().ir_mod
 
-    def get_function_metadata(self) -> dict[str, Any]:
+    def get_function_metadata(self) -> dict[str, object]:
         """Nothing is told of single kernels."""
         return self._last().function_metadata
 
-    def get_devices(self) -> list[Any]:
+    def get_devices(self) -> list[Device]:
         """No devices: who runs it chooses."""
         return self._last().get_devices()
 

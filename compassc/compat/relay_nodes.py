@@ -43,7 +43,7 @@ def ShapeVar(name: str) -> TypeVar:
 def _with_fields(kind: type[Expr], **fields: str) -> Callable[..., Expr]:
     """A function of a node and new values of its fields, in this order: parameter=field. Those that are None stay."""
 
-    def copied(node: Any, *values: Any, **named: Any) -> Any:
+    def copied(node: Expr, *values: object, **named: object) -> Expr:
         if not isinstance(node, kind):
             raise UsageError(f"a {type(node).__name__} is no {kind.__name__}", code="input")
         given = dict(zip(fields, values)) | named

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from enum import IntEnum
 from typing import Any
@@ -27,10 +27,10 @@ class Packed:
     """Objects as rows, which name other rows by their numbers."""
 
     def __init__(self) -> None:
-        self.rows: list[list[Any]] = []
+        self.rows: list[list[object]] = []
         self._known: dict[int, int] = {}
 
-    def value(self, given: object) -> Any:
+    def value(self, given: object) -> object:
         """A value as JSON has it: what is no number, text or None is a list of its kind and parts. UsageError for what has no
         such form."""
         if given is None or (isinstance(given, (bool, int, float, str)) and not isinstance(given, IntEnum)):
@@ -56,17 +56,17 @@ class Packed:
     def _row(self, given: Any) -> int:
         if id(given) not in self._known:
             own = {f.name: getattr(given, f.name) for f in fields(given) if f.init and f.name != "vid"}
-            row = [type(given).__name__, {name: self.value(v) for name, v in own.items()}]
+            row: list[object] = [type(given).__name__, {name: self.value(v) for name, v in own.items()}]
             self._known[id(given)] = len(self.rows)
             self.rows.append(row)
         return self._known[id(given)]
 
 
-def unpacked(root: Any, rows: Sequence[Any]) -> Any:
+def unpacked(root: object, rows: Sequence[tuple[str, Mapping[str, object]]]) -> object:
     """What rows say. UsageError for classes that there are not."""
-    made: list[Any] = []
+    made: list[object] = []
 
-    def value(given: Any) -> Any:
+    def value(given: object) -> object:
         if not isinstance(given, list):
             return given
         kind, *parts = given
@@ -80,14 +80,16 @@ def unpacked(root: Any, rows: Sequence[Any]) -> Any:
 
     for name, own in rows:
         found = (getattr(module, name, None) for module in (expr, types))
-        cls = next((c for c in found if isinstance(c, type) and issubclass(c, _PARTS)), None)
+        cls: Callable[..., object] | None = next(
+            (c for c in found if isinstance(c, type) and issubclass(c, _PARTS)), None
+        )
         if cls is None:
             raise UsageError(f"there is no node of the type '{name}'", code="compat-name")
         made.append(cls(**{k: value(v) for k, v in own.items()}))
     return value(root)
 
 
-_READERS: Mapping[str, Any] = {
+_READERS: Mapping[str, Callable[..., object]] = {
     "any": types.Open,
     "kind": TypeKind,
     "function": EnvFunc.get,

@@ -13,18 +13,18 @@ from compassc.relay.passes import infer_type
 from compassc.relay.std import Prelude
 
 
-def _of(module: IRModule, given: Expr) -> Any:
-    found = module[MAIN]
+def _of(module: IRModule, given: Expr) -> Expr:
+    found: Function = module[MAIN]
     return found if isinstance(given, Function) else found.body
 
 
-def run_infer_type(expr: object) -> Any:
+def run_infer_type(expr: object) -> Expr:
     """An expression, or a function, with types."""
     given = as_expr(expr)
     return _of(infer_type.run(IRModule.from_expr(given)), given)
 
 
-def run_opt_pass(expr: object, opt_pass: Callable[[IRModule], IRModule], import_prelude: bool = False) -> Any:
+def run_opt_pass(expr: object, opt_pass: Callable[[IRModule], IRModule], import_prelude: bool = False) -> Expr:
     """An expression, or a function, with types and after a pass."""
     given = as_expr(expr)
     module = IRModule.from_expr(given)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from ..ir import IRModule, PrimFunc, assert_structural_equal
 from ..tir import Schedule, Trace
@@ -13,9 +12,11 @@ from ..tir.state import ScheduleState as State
 _MAIN = "main"
 
 
-def assert_structural_equal_ignore_global_symbol(lhs: Any, rhs: Any, *args: Any, **options: Any) -> None:
+def assert_structural_equal_ignore_global_symbol(
+    lhs: PrimFunc | IRModule, rhs: PrimFunc | IRModule, map_free_vars: bool = False
+) -> None:
     """ValueError unless two functions, or modules of one function each, are equal but for their names."""
-    assert_structural_equal(_unnamed(lhs), _unnamed(rhs), *args, **options)
+    assert_structural_equal(_unnamed(lhs), _unnamed(rhs), map_free_vars)
 
 
 def _unnamed(given: PrimFunc | IRModule) -> PrimFunc | IRModule:

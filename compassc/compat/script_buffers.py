@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ _ORDER = "shape dtype data strides elem_offset scope align offset_factor buffer_
 class Declarations:
     """The part of a reader that knows buffers."""
 
-    names: dict[str, Any]
+    names: dict[str, object]
     params: dict[str, Var]
     handles: list[str]
     declared: list[S.Stmt]
@@ -101,7 +101,7 @@ class Declarations:
         made.elem_offset = self._offset(call, made, said)
         return made
 
-    def _strides(self, call: ast.Call, cells: Cells, given: Any) -> tuple[E.Expr, ...]:
+    def _strides(self, call: ast.Call, cells: Cells, given: Sequence[object] | None) -> tuple[E.Expr, ...]:
         """The strides of a parameter where variables stand for some: those that an intrinsic asks for."""
         if not given:
             return ()

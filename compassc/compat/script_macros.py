@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import FrameType
-from typing import Any
 
 from ..language.source import definition, file_of
 
@@ -23,15 +22,15 @@ class Macro:
         self.signature, self.known = inspect.signature(function), known(function)
 
 
-def macro(function: Callable[..., Any] | None = None, hygienic: bool = True) -> Any:
+def macro(function: Callable[..., object] | None = None, hygienic: bool = True) -> Callable[..., Macro] | Macro:
     """The statements of a decorated function, which a call of it stands for."""
     return functools.partial(Macro, hygienic=hygienic) if function is None else Macro(function, hygienic)
 
 
-def _around(function: Callable[..., object]) -> dict[str, Any]:
+def _around(function: Callable[..., object]) -> dict[str, object]:
     """The names of the functions and classes that a function is being defined in: what stands in annotations alone is no
     part of its closure."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals is not function.__globals__:
         frame = frame.f_back
@@ -41,13 +40,13 @@ def _around(function: Callable[..., object]) -> dict[str, Any]:
     return found
 
 
-def _closed_over(function: Callable[..., object]) -> Iterator[tuple[str, Any]]:
+def _closed_over(function: Callable[..., object]) -> Iterator[tuple[str, object]]:
     """The variables of the functions around one, of which some may have no value yet: its own name."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         with suppress(ValueError):
             yield name, cell.cell_contents
 
 
-def known(function: Callable[..., Any]) -> dict[str, Any]:
+def known(function: Callable[..., object]) -> dict[str, object]:
     """The names that a decorated function may use."""
     return {**vars(builtins), **function.__globals__, **_around(function), **dict(_closed_over(function))}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from compass_core.errors import CompassError
 
@@ -24,6 +24,7 @@ from ..te.buffers import View
 from ..tir.blocks import view
 from .names import SCALARS
 
+T = TypeVar("T")
 TYPES = (*SCALARS.split(), "int64", "uint64", "float64")
 _RAW = {
     "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "Mod": "mod", "FloorDiv": "floordiv", "FloorMod": "floormod",
@@ -40,15 +41,15 @@ class Cells(View):
     def _accessed(self) -> Buffer:
         return self.buffer if self.shaped else view(self.buffer)
 
-    def __getitem__(self, indices: Any) -> Expr:
+    def __getitem__(self, indices: object) -> Expr:
         given = indices if isinstance(indices, tuple) else (indices,)
         return E.BufferLoad(self._accessed(), self._indices([_vector(i) for i in given or self._only()]))
 
-    def _only(self) -> tuple[Any, ...]:
+    def _only(self) -> tuple[Expr, ...]:
         """The indices of the element of a buffer without dimensions, which has one of one element here."""
         return (IntImm(INT32, 0),) * len(self.shape)
 
-    def store(self, value: Any, *indices: Any) -> S.Stmt:
+    def store(self, value: object, *indices: object) -> S.Stmt:
         indices = tuple(map(_vector, indices or self._only()))
         if isinstance(indices[-1], E.Ramp):
             return self._store_vector(value, indices, indices[-1].lanes)
@@ -86,7 +87,7 @@ class Part(Cells):
     ) -> Expr:
         return super().access_ptr(access_mask, ptr_type, content_lanes, self.elem_offset + as_expr(offset))
 
-    def _there(self, indices: Sequence[object]) -> tuple[Any, ...]:
+    def _there(self, indices: Sequence[object]) -> tuple[Expr, ...]:
         given = [*(0 for _ in range(self.dropped)), *(indices or self._only())]
         if any(isinstance(i, slice) for i in given) or len(given) != len(self.starts):
             raise ExpressionTypeError(
@@ -94,10 +95,10 @@ class Part(Cells):
             )
         return tuple(s + as_expr(i) for s, i in zip(self.starts, given))
 
-    def __getitem__(self, indices: Any) -> Expr:
+    def __getitem__(self, indices: object) -> Expr:
         return self.whole[self._there(indices if isinstance(indices, tuple) else (indices,))]
 
-    def store(self, value: Any, *indices: Any) -> S.Stmt:
+    def store(self, value: object, *indices: object) -> S.Stmt:
         return self.whole.store(value, *self._there(indices))
 
 
@@ -208,8 +209,8 @@ def _packed(name: str, *args: object, dtype: object = None) -> Expr:
     return te.call_packed(name, *args)
 
 
-def _opaque(name: str) -> Any:
-    def make(*args: Any, dtype: Any = None) -> Expr:
+def _opaque(name: str) -> Callable[..., Expr]:
+    def make(*args: object, dtype: object = None) -> Expr:
         given = list(args)
         kind = given.pop(0) if dtype is None and given and _is_type(given[0]) else dtype
         values = [E.StringImm(a) if isinstance(a, str) else as_expr(a) for a in given]
@@ -225,12 +226,12 @@ def _is_type(given: object) -> bool:
 _ALIASES = {"fabs": "abs", "boolean": "bool", "power": "pow", "Range": "Range"}
 
 
-def _untyped(function: Any) -> Any:
+def _untyped(function: Callable[..., T]) -> Callable[..., T]:
     """A function of values that takes the type of its result, too, which it knows."""
     return lambda *args, dtype=None, **options: function(*args, **options)
 
 
-def _vector(index: object) -> Any:
+def _vector(index: object) -> object:
     """The indices that a slice of constant length stands for; another index itself."""
     if not isinstance(index, slice):
         return index
@@ -254,13 +255,13 @@ class Open:
         self.kind = kind
 
 
-def _typed(value: Any, kind: str) -> Expr:
+def _typed(value: ExprOp | str | float, kind: str) -> Expr:
     if isinstance(value, ExprOp):
         return te.cast(value, kind)
     return E.FloatImm(data_type(kind), float(value)) if isinstance(value, str) else te.const(value, kind)
 
 
-def _joined(op: str, *parts: Callable[[], object]) -> Any:
+def _joined(op: str, *parts: Callable[[], object]) -> object:
     """What `and` or `or` gives: as in Python, or the expression where a part is one."""
     found = [parts[0]()]
     for part in parts[1:]:
@@ -277,7 +278,7 @@ def _joined(op: str, *parts: Callable[[], object]) -> Any:
     return made
 
 
-def _negated(value: object) -> Any:
+def _negated(value: object) -> Expr | bool:
     return inverted(as_expr(value)) if isinstance(value, ExprOp) else not value
 
 
@@ -324,7 +325,7 @@ _COMPARED: dict[type[ast.cmpop], str] = {
 }
 
 
-def _compared(op: str, a: object, b: object) -> Any:
+def _compared(op: str, a: object, b: object) -> object:
     """A comparison with its sides as they are written, of which Python turns those that begin with a number."""
     if not isinstance(a, ExprOp) and not isinstance(b, ExprOp):
         return getattr(operator, op)(a, b)

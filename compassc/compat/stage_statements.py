@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from compassc.analysis.arith import Arith
 from compassc.analysis.conditions import TRUE
@@ -229,13 +229,14 @@ class _Nest(Nest):
         return self.nests.tensor(self.stage.origin_op.output(index))
 
 
-def _without_nested_threads(body: Body, known: Mapping[Any, Expr] | None = None) -> Statements:
+def _without_nested_threads(body: Body, known: Mapping[object, Expr] | None = None) -> Statements:
     """Statements without the attributes of threads that they are inside of already. LowerError where these are other ones."""
     made: list[Stmt] = []
     for s in body:
         inner = known or {}
         if isinstance(s, StageAttr) and s.attr_key in ("thread_extent", "virtual_thread"):
             if s.node in inner:
+                assert isinstance(s.node, IterVar), "such attributes are of threads"
                 _check_extent(s.node, inner[s.node], s.value)
                 made += _without_nested_threads(s.body, inner)
                 continue
@@ -244,7 +245,7 @@ def _without_nested_threads(body: Body, known: Mapping[Any, Expr] | None = None)
     return Statements(made)
 
 
-def _check_extent(thread: Any, outer: Expr, own: Expr) -> None:
+def _check_extent(thread: IterVar, outer: Expr, own: Expr) -> None:
     same = outer is own or (isinstance(outer, IntImm) and isinstance(own, IntImm) and outer.value == own.value)
     if not same:
         raise LowerError(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
 
@@ -48,7 +47,7 @@ def attr_stmt(node: object, attr_key: str, value: object, body: object, span: No
 
 def producer_realize(
     producer: DataProducer,
-    bounds: Sequence[Any],
+    bounds: Sequence[Range | Expr],
     condition: object,
     body: object,
     storage_scope: str = "",
@@ -61,7 +60,7 @@ def producer_realize(
     return ProducerRealize(producer, starts, extents, truth(condition), inside, storage_scope)
 
 
-def _ranges(given: Sequence[Any]) -> list[Range]:
+def _ranges(given: Sequence[Range | Expr]) -> list[Range]:
     return [r if isinstance(r, Range) else Range.from_min_extent(r, 1) for r in given]
 
 
@@ -129,7 +128,7 @@ def stored(given: object) -> E.Buffer:
     return found
 
 
-def buffer_region(buffer: object, region: Sequence[object], span: None = None) -> E.BufferRegion:
+def buffer_region(buffer: object, region: Sequence[Range | Expr], span: None = None) -> E.BufferRegion:
     """The part of a buffer in a range of each dimension."""
     ranges = _ranges(region)
     return E.BufferRegion(stored(buffer), tuple(r.min for r in ranges), tuple(r.extent for r in ranges))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from compass_core.errors import UsageError
 
@@ -70,7 +69,7 @@ def ScheduleOps(schedule: Schedule, bounds: AxisBounds, debug_keep_trivial_loop:
 
 
 def SchedulePostProcToPrimFunc(
-    arg_list: Sequence[Any], body: Any, extern_buffer_map: Mapping[Tensor, View] | None = None
+    arg_list: Sequence[object], body: object, extern_buffer_map: Mapping[Tensor, View] | None = None
 ) -> PrimFunc:
     """The function of such statements, with these parameters. LowerError for tensors that have no memory."""
     return function_of(arg_list, body_of(body, "SchedulePostProcToPrimFunc"), extern_buffer_map or {})
@@ -187,7 +186,7 @@ def VerifyCompactBuffer(stmt: object) -> bool:
     return True
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> nodes.NodeType:
     if name != "Buffer":
         raise AttributeError(name)
     return nodes.TYPES[name]

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import UsageError
 from compass_core.hostcc import host
@@ -17,6 +17,10 @@ from ..ir.exprs import Expr
 from ..te.analyzer import Analyzer
 from .framework import enabled
 from .tvmscript import ir_module, prim_func
+
+if TYPE_CHECKING:
+    import pytest
+    from _pytest.mark import MarkDecorator, ParameterSet
 
 
 def main() -> None:
@@ -33,22 +37,28 @@ def enabled_targets() -> list[tuple[str, Device]]:
     return [(name, device(name.split()[0], 0)) for name in [n for n in named if enabled(n)] or ["llvm"]]
 
 
-def parametrize_targets(*targets: object) -> Any:
+Test = Callable[..., object]
+"""A test, a fixture's function, or a class of tests."""
+Decorated = Callable[[Test], Test]
+
+
+def parametrize_targets(*targets: object) -> Test | MarkDecorator:
     """A test for each of the targets (by default all that are enabled), with the arguments `target` and `dev`."""
     import pytest
 
-    plain = len(targets) == 1 and callable(targets[0])
-    mark = pytest.mark.parametrize(("target", "dev"), target_cases(() if plain else targets))
-    return mark(targets[0]) if plain else mark
+    test = targets[0] if len(targets) == 1 and callable(targets[0]) else None
+    mark = pytest.mark.parametrize(("target", "dev"), target_cases(targets if test is None else ()))
+    return mark if test is None else mark(test)
 
 
-def target_cases(targets: Sequence[Any] = ()) -> list[Any]:
+def target_cases(targets: Sequence[object] = ()) -> list[ParameterSet]:
     """Targets with their devices as parameters of tests; those that nothing here runs are skipped."""
     import pytest
+    from _pytest.mark import ParameterSet
 
     made = []
     for given in targets or [name for name, _ in enabled_targets()]:
-        name, marks = (str(given.values[0]), given.marks) if hasattr(given, "values") else (str(given), ())
+        name, marks = (str(given.values[0]), given.marks) if isinstance(given, ParameterSet) else (str(given), ())
         if not enabled(name):
             made.append(pytest.param(name, None, id=name, marks=(*marks, _skip(name))))
         else:
@@ -56,13 +66,17 @@ def target_cases(targets: Sequence[Any] = ()) -> list[Any]:
     return made
 
 
-def _skip(name: str) -> Any:
+def _skip(name: str) -> MarkDecorator:
     import pytest
 
     return pytest.mark.skip(reason=f"nothing here runs {name}")
 
 
-def parameter(*values: Any, ids: Any = None, by_dict: Mapping[str, Any] | None = None) -> Any:
+Ids = Sequence[str] | Callable[[Any], object] | None
+"""How cases are named: by texts, or by a function of their values."""
+
+
+def parameter(*values: object, ids: Ids = None, by_dict: Mapping[str, object] | None = None) -> object:
     """A fixture with these values, one test for each."""
     import pytest
 
@@ -70,13 +84,13 @@ def parameter(*values: Any, ids: Any = None, by_dict: Mapping[str, Any] | None =
         ids, values = list(by_dict), tuple(by_dict.values())
 
     @pytest.fixture(params=values, ids=ids)
-    def as_fixture(*_self: object, request: Any) -> Any:
+    def as_fixture(*_self: object, request: pytest.FixtureRequest) -> object:
         return request.param
 
     return as_fixture
 
 
-def parameters(*rows: Any, ids: Any = None) -> list[Any]:
+def parameters(*rows: Sequence[object], ids: Ids = None) -> list[object]:
     """Fixtures that take their values together: `a, b = parameters((1, 2), (3, 4))` is a test with 1 and 2, and one with
     3 and 4."""
     import inspect
@@ -89,8 +103,8 @@ def parameters(*rows: Any, ids: Any = None) -> list[Any]:
     shared = f"_parameters_{sum(name.startswith('_parameters_') for name in scope)}"
     scope[shared] = parameter(*rows, ids=ids)
 
-    def made(place: int) -> Any:
-        def as_fixture(*_self: object, **row: Any) -> Any:
+    def made(place: int) -> object:
+        def as_fixture(*_self: object, **row: Sequence[object]) -> object:
             return row[shared][place]
 
         given = [
@@ -103,7 +117,7 @@ def parameters(*rows: Any, ids: Any = None) -> list[Any]:
     return [made(i) for i in range(len(rows[0]))]
 
 
-def fixture(func: Any = None, *, cache_return_value: bool = False) -> Any:
+def fixture(func: Test | None = None, *, cache_return_value: bool = False) -> object:
     """A fixture of pytest. `cache_return_value`: it is made once for the same parameters, and tests get copies."""
     import functools
     import pickle
@@ -115,10 +129,10 @@ def fixture(func: Any = None, *, cache_return_value: bool = False) -> Any:
         return partial(fixture, cache_return_value=cache_return_value)
     if not cache_return_value:
         return pytest.fixture(func)
-    known: dict[bytes, Any] = {}
+    known: dict[bytes, object] = {}
 
     @functools.wraps(func)
-    def kept(*args: Any, **options: Any) -> Any:
+    def kept(*args: object, **options: object) -> object:
         key = pickle.dumps((args, sorted(options.items())))
         if key not in known:
             known[key] = func(*args, **options)
@@ -190,14 +204,16 @@ class _Requirement:
         self.__doc__ = f"Skips a test where there is no {name}."
         self._name, self._present = name, present
 
-    def marks(self, support_required: str = "compile-and-run") -> list[Any]:
+    def marks(self, support_required: str = "compile-and-run") -> list[MarkDecorator]:
         """The marks of pytest."""
         import pytest
 
         present = support_required == "optional" or self._present()
         return [pytest.mark.skipif(not present, reason=f"nothing here runs {self._name}")]
 
-    def __call__(self, func: Any = None, *, support_required: str = "compile-and-run") -> Any:
+    def __call__(
+        self, func: Test | None = None, *, support_required: str = "compile-and-run"
+    ) -> Test | list[MarkDecorator]:
         if func is None and support_required == "compile-and-run":
             return self.marks()
         if func is None:
@@ -207,35 +223,35 @@ class _Requirement:
         return func
 
 
-def requires_package(*names: str) -> Any:
+def requires_package(*names: str) -> _Requirement:
     """Skips a test where one of these packages is not installed."""
     return _Requirement(", ".join(names), lambda: all(_package(name)() for name in names))
 
 
-def uses_gpu(func: object) -> Any:
+def uses_gpu(func: Test) -> Test:
     """A mark that says that a test may use a GPU, and changes nothing."""
     return func
 
 
-def _kinds(mark: str, kinds: Sequence[str]) -> Any:
-    def noted(func: object) -> Any:
+def _kinds(mark: str, kinds: Sequence[str]) -> Decorated:
+    def noted(func: Test) -> Test:
         setattr(func, mark, kinds)
         return func
 
     return noted
 
 
-def exclude_targets(*kinds: str) -> Any:
+def exclude_targets(*kinds: str) -> Decorated:
     """A test is not run on targets of these kinds (`tvm.testing.plugin`)."""
     return _kinds("excluded_targets", kinds)
 
 
-def known_failing_targets(*kinds: str) -> Any:
+def known_failing_targets(*kinds: str) -> Decorated:
     """A test is expected to fail on targets of these kinds (`tvm.testing.plugin`)."""
     return _kinds("failing_targets", kinds)
 
 
-def requires_nvcc_version(major: int, minor: int = 0, release: int = 0) -> Any:
+def requires_nvcc_version(major: int, minor: int = 0, release: int = 0) -> _Requirement:
     """Skips a test: there is no nvcc here."""
     return _Requirement("nvcc", _never)
 
@@ -260,7 +276,9 @@ class CompareBeforeAfter:
 
     transform: Any
 
-    def test_compare(self, before: Any, expected: Any, transform: Any) -> None:
+    def test_compare(
+        self, before: IRModule | PrimFunc, expected: IRModule | PrimFunc | type[BaseException], transform: Callable[[IRModule], IRModule]
+    ) -> None:  # fmt: skip
         """What the pass makes of the one is the other."""
         import pytest
 
@@ -280,16 +298,16 @@ def _is_fixture(given: object) -> bool:
     return hasattr(given, "_pytestfixturefunction") or type(given).__name__ == "FixtureFunctionDefinition"
 
 
-def _fixture(get: Callable[[object], object]) -> Any:
+def _fixture(get: Callable[[object], object]) -> object:
     import pytest
 
-    def found(self: Any) -> Any:
+    def found(self: object) -> object:
         return get(self)
 
     return pytest.fixture(found)
 
 
-def _side(given: Any, test: Any) -> Any:
+def _side(given: Any, test: object) -> object:
     """The function, module or error that one side of a comparison is."""
     if isinstance(given, (IRModule, PrimFunc)) or (isinstance(given, type) and issubclass(given, BaseException)):
         return given
@@ -304,12 +322,12 @@ def _takes_self(given: object) -> bool:
     return inspect.isfunction(given) and "self" in inspect.signature(given).parameters
 
 
-def _module(given: Any) -> IRModule:
+def _module(given: IRModule | PrimFunc) -> IRModule:
     """A module of it; a function alone is its `main`."""
-    functions = given.functions if isinstance(given, IRModule) else (given,)
-    if len(functions) != 1:
-        return cast(IRModule, given)
-    return IRModule((functions[0].replace(name="main"),), "main", "")
+    if isinstance(given, IRModule) and len(given.functions) != 1:
+        return given
+    (function,) = given.functions if isinstance(given, IRModule) else (given,)
+    return IRModule((function.replace(name="main"),), "main", "")
 
 
 globals().update({f"requires_{name}": _Requirement(name, present) for name, present in FEATURES.items()})

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from compass_core.arrays import Array
 
@@ -141,7 +142,9 @@ def depthwise_conv2d_python_nhwc(input_np: Array, filter_np: Array, stride: obje
     return _channels_last(made)
 
 
-def dilate_python(input_np: Array, strides: Sequence[int], dilation_value: float = 0.0, out_dtype: Any = None) -> Array:
+def dilate_python(
+    input_np: Array, strides: Sequence[int], dilation_value: float = 0.0, out_dtype: DTypeLike | None = None
+) -> Array:
     """The elements apart from each other, with a value between them."""
     shape = [(n - 1) * s + 1 if n else 0 for n, s in zip(input_np.shape, strides, strict=True)]
     made = np.full(shape, dilation_value, out_dtype or input_np.dtype)
@@ -150,16 +153,25 @@ def dilate_python(input_np: Array, strides: Sequence[int], dilation_value: float
 
 
 def dense(
-    x: Array, y: Array, bias: Any = None, use_bias: bool = False, use_relu: bool = False, out_dtype: Any = None
+    x: Array,
+    y: Array,
+    bias: Array | None = None,
+    use_bias: bool = False,
+    use_relu: bool = False,
+    out_dtype: DTypeLike | None = None,
 ) -> Array:
     """A product with weights `(outputs, inputs)`, with a bias and no negative results where that is said."""
     kind = out_dtype or x.dtype
     made = np.dot(x.astype(kind), y.T.astype(kind))
-    made = made + bias if use_bias else made
+    if use_bias:
+        assert bias is not None, "use_bias asks for a bias"
+        made = made + bias
     return np.maximum(made, 0) if use_relu else made
 
 
-def batch_matmul(x: Array, y: Array, out_dtype: Any = None, trans_x: bool = False, trans_y: bool = True) -> Array:
+def batch_matmul(
+    x: Array, y: Array, out_dtype: DTypeLike | None = None, trans_x: bool = False, trans_y: bool = True
+) -> Array:
     """Products of stacks of matrices, each transposed where it is said."""
     kind = out_dtype or x.dtype
     a, b = (np.swapaxes(v, 1, 2) if t else v for v, t in ((x, trans_x), (y, trans_y)))
@@ -178,13 +190,15 @@ def log_softmax_python(a_np: Array, axis: int = 1) -> Array:
     return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
 
 
-def l2_normalize_python(a_np: Array, eps: float, axis: Any = None) -> Array:
+def l2_normalize_python(a_np: Array, eps: float, axis: int | Sequence[int] | None = None) -> Array:
     """Elements over the root of the sum of their squares."""
-    axes = tuple(axis) if isinstance(axis, list) else axis
+    axes = tuple(axis) if isinstance(axis, Sequence) else axis
     return a_np / np.sqrt(np.maximum((a_np * a_np).sum(axis=axes, keepdims=True), eps))
 
 
-def layer_norm_python(data: Array, gamma: Array, beta: Any, axis: Any, epsilon: float = 1e-5) -> Array:
+def layer_norm_python(
+    data: Array, gamma: Array, beta: Array | None, axis: int | Sequence[int], epsilon: float = 1e-5
+) -> Array:
     """Elements less their mean over their deviation along some axes."""
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     mean, variance = data.mean(axes, keepdims=True), data.var(axes, keepdims=True)
@@ -202,8 +216,9 @@ def lrn_python(a_np: Array, size: int, axis: int, bias: float, alpha: float, bet
 
 
 def strided_slice_python(
-    data: Array, begin: Any, end: Any, strides: Any, slice_mode: str = "end", axes: Any = None
-) -> Array:
+    data: Array, begin: Sequence[int], end: Sequence[int], strides: Sequence[int] | None, slice_mode: str = "end",
+    axes: Sequence[int] | None = None,
+) -> Array:  # fmt: skip
     """A part of an array; in the mode `size` ends are numbers of elements, -1 for all that follow."""
     places = list(axes) if axes is not None else list(range(len(begin)))
     steps = list(strides) if strides else []
@@ -217,7 +232,9 @@ def strided_slice_python(
     return data[tuple(chosen)]
 
 
-def strided_set_python(data: Array, v: Array, begin: Any, end: Any, strides: Any) -> Array:
+def strided_set_python(
+    data: Array, v: Array, begin: Sequence[int], end: Sequence[int], strides: Sequence[int] | None
+) -> Array:
     """An array with a part of it replaced."""
     made = data.copy()
     steps = list(strides or []) + [1] * (len(begin) - len(strides or []))
@@ -254,7 +271,7 @@ def space_to_depth_python(data: Array, block_size: int) -> Array:
     return made.reshape(n, c * b * b, h // b, w // b)
 
 
-def one_hot(indices: Array, on_value: float, off_value: float, depth: int, axis: int, dtype: Any) -> Array:
+def one_hot(indices: Array, on_value: float, off_value: float, depth: int, axis: int, dtype: DTypeLike) -> Array:
     """A new axis on which one element is `on_value`."""
     made = np.where(indices[..., None] == np.arange(depth), on_value, off_value).astype(dtype)
     return made if axis == -1 else np.moveaxis(made, -1, axis)
@@ -268,8 +285,9 @@ def sequence_mask(data: Array, valid_length: Array, mask_value: float, axis: int
 
 
 def poolnd_python(
-    np_data: Array, kernel: Any, strides: Any, dilation: Any, padding_before: Any, padding_after: Any, pool_type: str,
-    count_include_pad: bool = True, ceil_mode: bool = False, dtype: Any = "float32", layout: Any = None,
+    np_data: Array, kernel: Sequence[int], strides: Sequence[int], dilation: Sequence[int], padding_before: Sequence[int],
+    padding_after: Sequence[int], pool_type: str, count_include_pad: bool = True, ceil_mode: bool = False,
+    dtype: DTypeLike = "float32", layout: str | None = None,
 ) -> Array:  # fmt: skip
     """Maxima or means of windows in the dimensions behind the first two (`layout` with the channels last: before them)."""
     last = layout is not None and str(layout).endswith("C")
@@ -282,9 +300,9 @@ def poolnd_python(
         sides.append((before, after + more))
     fill = 0 if pool_type == "avg" else np.finfo(data.dtype).min if data.dtype.kind == "f" else np.iinfo(data.dtype).min
     axes = tuple(range(2, 2 + rank))
-    chosen: Any = (..., *(slice(None, None, s) for s in strides), *(slice(None, None, d) for d in dilation))
+    chosen: tuple[Any, ...] = (..., *(slice(None, None, s) for s in strides), *(slice(None, None, d) for d in dilation))
 
-    def windows(values: Array, value: Any) -> Array:
+    def windows(values: Array, value: float) -> Array:
         padded = np.pad(values, [(0, 0), (0, 0), *sides], constant_values=value)
         return np.lib.stride_tricks.sliding_window_view(padded, size, axis=axes)[chosen]
 
@@ -310,10 +328,10 @@ def adaptive_pool(np_data: Array, out_size: object, pool_type: str, layout: str)
     last = layout.endswith("C")
     data = _channels_first(np_data) if last else np_data
     sizes = _each(out_size, data.ndim - 2)
-    reduce_of: Callable[..., Any] = np.max if pool_type == "max" else np.mean
+    reduce_of: Callable[..., Array] = np.max if pool_type == "max" else np.mean
     made = np.empty((*data.shape[:2], *sizes), data.dtype)
     for place in np.ndindex(*sizes):
-        parts: Any = [slice(p * n // o, -(-(p + 1) * n // o)) for p, n, o in zip(place, data.shape[2:], sizes)]
-        here: Any = (..., *parts)
+        parts = [slice(p * n // o, -(-(p + 1) * n // o)) for p, n, o in zip(place, data.shape[2:], sizes)]
+        here: tuple[Any, ...] = (..., *parts)
         made[(..., *place)] = reduce_of(data[here], axis=tuple(range(2, data.ndim)))
     return _channels_last(made) if last else made

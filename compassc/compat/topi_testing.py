@@ -15,7 +15,7 @@ from .. import te, topi
 from ..targets import Target, build
 from .topi_schedules import x86
 
-_Schedule = Callable[..., Any]
+_Schedule = Callable[..., te.Schedule]
 
 
 def dispatch(target: object, dispatch_map: Mapping[str, object]) -> Any:
@@ -43,7 +43,7 @@ def get_reduce_schedule(target: object) -> _Schedule:
     return _default(target)
 
 
-def get_conv2d_nchw_implement(target: object) -> tuple[_Schedule, _Schedule]:
+def get_conv2d_nchw_implement(target: object) -> tuple[Callable[..., object], _Schedule]:
     """A convolution with channels first, on hosts in packed forms, and its schedule."""
     return x86.conv2d_nchw, _default(target)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from .. import te
 from ..ir.exprs import Expr, FloatImm, IntImm
@@ -19,7 +19,12 @@ class InvalidShapeError(ValueError):
     """A shape that an operator does not take."""
 
 
-def simplify(expr: object) -> Any:
+Size = int | Expr
+"""A size of a shape, or an index."""
+T = TypeVar("T")
+
+
+def simplify(expr: T) -> T | Expr:
     """An expression in a simpler form; other values as they are."""
     return Analyzer().simplify(expr) if isinstance(expr, Expr) else expr
 
@@ -52,7 +57,7 @@ def equal_const_int(expr: object, value: int) -> bool:
     return _number(expr) == value
 
 
-def get_const_tuple(in_tuple: Iterable[object]) -> tuple[Any, ...]:
+def get_const_tuple(in_tuple: Iterable[Size]) -> tuple[Any, ...]:
     """Sizes as a tuple: numbers where they are constant, else the expressions."""
     numbers = ((_number(e), e) for e in in_tuple)
     return tuple(simplify(e) if number is None else number for number, e in numbers)
@@ -63,13 +68,13 @@ def get_float_tuple(in_tuple: Iterable[object]) -> tuple[float, ...]:
     return tuple(map(get_const_float, in_tuple))
 
 
-def prod(x: Iterable[Any]) -> Any:
+def prod(x: Iterable[Size]) -> Size:
     """The product of numbers or expressions; 1 of none."""
     given = list(x)
     return reduce(lambda a, b: a * b, given) if given else 1
 
 
-def ceil_div(a: object, b: object) -> Any:
+def ceil_div(a: Size, b: Size) -> Expr:
     """The quotient, rounded up."""
     return simplify(binary("floordiv", as_expr(a) + b - 1, as_expr(b)))
 
@@ -91,17 +96,17 @@ def swap(arr: Sequence[object], axis: int) -> list[object]:
     return made
 
 
-def ravel_index(indices: Sequence[Any], shape: Sequence[Any]) -> Any:
-    """The place of an element among all, in order of rows."""
-    at = None
+def ravel_index(indices: Sequence[Size], shape: Sequence[Size]) -> Size | None:
+    """The place of an element among all, in order of rows; None without axes."""
+    at: Size | None = None
     for index, size in zip(indices, shape, strict=True):
         at = index if at is None else at * size + index
     return at
 
 
-def unravel_index(idx: Any, shape: Sequence[Any]) -> list[Any]:
+def unravel_index(idx: Size, shape: Sequence[Size]) -> list[Size]:
     """The indices of the element at a place."""
-    found = []
+    found: list[Size] = []
     for size in reversed(list(shape)):
         found.append(idx % size)
         idx = idx // size
@@ -116,7 +121,7 @@ def get_max_power2_factor(n: int, max_value: int | None = None) -> int:
     return found
 
 
-def get_shape(src_shape: Sequence[object], src_layout: object, dst_layout: object) -> tuple[Any, ...]:
+def get_shape(src_shape: Sequence[Size], src_layout: object, dst_layout: object) -> tuple[Size, ...]:
     """A shape in another order of the same axes, which have one letter each."""
     source, wanted = str(src_layout), str(dst_layout)
     if sorted(source) != sorted(wanted):
@@ -131,9 +136,6 @@ def is_target(names: str | Iterable[str]) -> bool:
     return current is not None and any(name in (current.kind.name, *current.kind.keys) for name in listed)
 
 
-Operand = Expr | int
-
-
 def _layout_like(axes: str, blocks: str) -> Callable[[str], bool]:
     """Whether a layout is one of these axes, with blocks of those sizes behind them."""
     pattern = re.compile(axes + "".join(rf"\d+{axis}" for axis in blocks))
@@ -144,7 +146,7 @@ nchw_pack_layout, nchw_xc_layout = _layout_like("NCHW", "nc"), _layout_like("NCH
 ncw_pack_layout, ncw_xc_layout = _layout_like("NCW", "nc"), _layout_like("NCW", "c")
 
 
-def within_index(b: Operand, e: Operand, s: Operand, i: Expr) -> Expr:
+def within_index(b: Size, e: Size, s: Size, i: Expr) -> Expr:
     """Whether `i` is one of the indices from `b` to `e` in steps of `s`, which may be negative."""
     steps = as_expr(s)
     up = te.all(i >= b, i < e)
@@ -153,7 +155,7 @@ def within_index(b: Operand, e: Operand, s: Operand, i: Expr) -> Expr:
     return te.all(inside, te.floormod(te.abs(i - b), te.abs(steps)) == 0)
 
 
-def make_idx(b: Operand, e: Operand, s: Operand, z: Operand, i: Expr) -> Expr:
+def make_idx(b: Size, e: Size, s: Size, z: Size, i: Expr) -> Expr:
     """The place that `i` has among the indices from `b` to `e` in steps of `s`, of which negative ones count from the end
     `z`; the last one for what is none of them."""
     low, high = (te.Select(as_expr(v) < 0, as_expr(v) + z, as_expr(v)) for v in (b, e))

@@ -133,7 +133,7 @@ Search = tuple[Sequence[str], Callable[[Sequence[int], str], None]]
 """The tasks of a model in words, and what searches some of them, by number, and adds measurements to a file."""
 
 
-def _knobs(module: IRModule, params: Mapping[str, Any], target: Target, given: _Given) -> Search:
+def _knobs(module: IRModule, params: Mapping[str, object], target: Target, given: _Given) -> Search:
     """The search of autotvm."""
     tasks = extract_from_program(module, params, target)
 
@@ -152,7 +152,7 @@ def _knobs(module: IRModule, params: Mapping[str, Any], target: Target, given: _
     return [str(t) for t in tasks], search
 
 
-def _loops(module: IRModule, params: Mapping[str, Any], target: Target, given: _Given) -> Search:
+def _loops(module: IRModule, params: Mapping[str, object], target: Target, given: _Given) -> Search:
     """The search of auto_scheduler."""
     tasks, weights = extract_tasks(module, params, target, include_simple_tasks=given.simple)
 

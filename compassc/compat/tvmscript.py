@@ -67,7 +67,7 @@ _TOLD = ("reads", "writes", "func_attr", "block_attr", "evaluate", "where")
 _DECLARED = ("Buffer", "alloc_buffer", "allocate", "allocate_const", "decl_buffer")
 
 
-def prim_func(function: Callable[..., Any] | None = None, private: bool = False) -> Any:
+def prim_func(function: Callable[..., object] | None = None, private: bool = False) -> Any:
     """The function of the IR that a decorated function is the text of. CompassError for what is none."""
     if function is None:
         return prim_func
@@ -76,7 +76,7 @@ def prim_func(function: Callable[..., Any] | None = None, private: bool = False)
 
 def ir_module(cls: type) -> Any:
     """The module of the functions in a class; its entry is `main`, or the only one."""
-    functions: Any = {name: f for name, f in vars(cls).items() if isinstance(f, PrimFunc)}
+    functions = {name: f for name, f in vars(cls).items() if isinstance(f, PrimFunc)}
     if len(functions) > 1 and "main" not in functions:  # none is to be called before others
         return S.IRModule(tuple(functions.values()), min(functions), "")
     return type(made).__call__(made, functions)
@@ -88,7 +88,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(name)
 
 
-def from_source(source: Any, extra_vars: Mapping[str, Any] | None = None) -> Any:
+def from_source(source: str | type | Callable[..., object], extra_vars: Mapping[str, object] | None = None) -> Any:
     """The function or module of a text, or of a function or class. `extra_vars`: its names, `T`, `I`, `tir`, `ir` and `tvm`
     where none are given. CompassError for text that is none."""
     import linecache
@@ -123,7 +123,7 @@ class _Block:
     def __init__(self, name: str) -> None:
         self.name, self.axes, self.init = name, list[Axis](), list[S.Stmt]()
         self.where: E.Expr = TRUE
-        self.notes: dict[str, Any] = {}
+        self.notes: dict[str, object] = {}
         self.regions: dict[str, list[ast.expr]] = {}
 
 
@@ -202,7 +202,7 @@ class _Reader(Declarations):
                 raise self._error(node, f"a function of blocks has no {type(node).__name__}")
             form(node)
 
-    def _launched(self, node: ast.stmt) -> tuple[str, Any] | None:
+    def _launched(self, node: ast.stmt) -> tuple[str, object] | None:
         """The name and extent of `x = T.launch_thread(tag, n)`, or of `T.launch_thread(x, n)` after `x = T.env_thread(tag)`."""
         value = getattr(node, "value", None)
         if not isinstance(node, (ast.Assign, ast.Expr)) or self._called(value) != "launch_thread":
@@ -375,7 +375,7 @@ class _Reader(Declarations):
         else:
             raise self._error(node, "a value is assigned to a name or an element")
 
-    def _declared(self, called: str, name: str, call: ast.Call) -> Any:
+    def _declared(self, called: str, name: str, call: ast.Call) -> object:
         """The buffer that a statement declares."""
         if called == "allocate_const":
             return self._table(name, call)

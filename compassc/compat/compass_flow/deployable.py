@@ -105,7 +105,7 @@ class ExecutionEngine:
                 raise NotImplementedError(f"an input is an array, not {type(value).__name__}")
             self.executor.set_input(name, value)
 
-    def run(self, *args: Any) -> list[NDArray]:
+    def run(self, *args: object) -> list[NDArray]:
         """The outputs for inputs; without any for those that were set."""
         if args:
             self.set_inputs(*args)

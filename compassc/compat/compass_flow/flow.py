@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from compassc.graph import GraphBuilder
 from compassc.pass_manager import pipeline_names
 from compassc.pass_manager.context import PassContext, Sequential
 from compassc.quantizer import vendor
+from compassc.quantizer.settings import Settings
 from compassc.relay import frontend
 from compassc.relay.backend.build import bind_main, build, partitioned, placed
 from compassc.relay.backend.calibration import Observed, observe, quantize_regions
@@ -66,12 +67,12 @@ class Compass:
 
     # -- stages
 
-    def parse(self, update_params: Mapping[str, Any] | None = None) -> None:
+    def parse(self, update_params: Mapping[str, object] | None = None) -> None:
         """Read the model that [Parser] names. `update_params`: arrays for parameters of `main`, which become constants."""
 
         kind = self.config.parser["model_type"].lower()
         path = Path(vendor.required(self.config.parsed, "parser", "input_model") and self.config.parser["input_model"])
-        readers: dict[str, Callable[[], tuple[IRModule, Mapping[str, Any]]]] = {
+        readers: dict[str, Callable[[], tuple[IRModule, Mapping[str, object]]]] = {
             "onnx": lambda: frontend.from_onnx(path, vendor.shapes_of(self.config.parsed)),
             "relay": lambda: (parse(files.read_text(path), str(path)), {}),
         }
@@ -178,7 +179,7 @@ class Compass:
 
     def compile(
         self,
-        update_params: Mapping[str, Any] | None = None,
+        update_params: Mapping[str, object] | None = None,
         target: str = "llvm",
         postprocess_hint_fn: Hint | None = None,
         fallback_nodes: Mapping[str, Sequence[str]] | None = None,
@@ -233,7 +234,7 @@ class Compass:
             made.append(g.input(p.name_hint, p.checked_type.concrete_shape, p.checked_type.dtype))
         return g.finish(made)
 
-    def _settings(self, graph: Graph) -> Any:
+    def _settings(self, graph: Graph) -> Settings:
         return vendor.settings_of(self.config.parsed, graph)
 
 

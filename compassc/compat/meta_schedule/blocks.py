@@ -57,12 +57,12 @@ def has_plain_bindings(block: S.Block) -> bool:
     return all(isinstance(b, Var) for b in block.iter_values) and len({*block.iter_values}) == len(block.iter_values)
 
 
-def variables_of(region: Any) -> set[Var]:
+def variables_of(region: E.BufferRegion) -> set[Var]:
     """The variables in a region."""
     return {e for part in (*region.starts, *region.extents) for e in walk_exprs(part) if isinstance(e, Var)}
 
 
-def reads_of_others(block: S.Block) -> list[Any]:
+def reads_of_others(block: S.Block) -> list[E.BufferRegion]:
     """What it reads but its own results."""
     own = {r.buffer.data for r in block.writes if isinstance(r, E.BufferRegion)}
     return [r for r in block.reads if isinstance(r, E.BufferRegion) and r.buffer.data not in own]

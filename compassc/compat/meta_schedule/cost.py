@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compassc.tuning import cost
+
+if TYPE_CHECKING:
+    from .space import DesignSpace
 
 
 class CostModel:
@@ -28,16 +31,16 @@ class CostModel:
         """Scores: the greater, the better."""
         return np.zeros(len(candidates))
 
-    def learned(self, space: object, seed: int) -> Any:
+    def learned(self, space: DesignSpace, seed: int) -> cost.CostModel | None:
         """The model of `compassc.tuning` that ranks the traces of a space; None: they are not ranked."""
         return None
 
     @staticmethod
-    def create(kind: object = "xgb", *args: object, **options: object) -> Any:
+    def create(kind: CostModel | str = "xgb", *args: object, **options: object) -> CostModel | None:
         """A model by name; None for `none`. ValueError for others."""
         if not isinstance(kind, str):
             return kind
-        kinds = {"xgb": XGBModel, "mlp": XGBModel, "random": RandomModel}
+        kinds: dict[str, Callable[..., CostModel]] = {"xgb": XGBModel, "mlp": XGBModel, "random": RandomModel}
         if kind == "none":
             return None
         if kind not in kinds:
@@ -64,5 +67,5 @@ class XGBModel(CostModel):
     def __init__(self, **options: object) -> None:
         self.options = options
 
-    def learned(self, space: Any, seed: int) -> Any:
+    def learned(self, space: DesignSpace, seed: int) -> cost.CostModel | None:
         return cost.create("auto", seed, space.fields)

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from compass_core import files
 from compass_core.errors import UsageError
@@ -40,7 +40,7 @@ class TensorInfo:
     dtype: str
     shape: tuple[int, ...]
 
-    def as_json(self) -> list[Any]:
+    def as_json(self) -> list[object]:
         """As records have it."""
         return ["TENSOR", self.dtype, list(self.shape)]
 
@@ -73,9 +73,13 @@ class ArgInfo:
         return ArgInfo.from_prim_func(mod.entry_func)
 
 
-def module_of(mod: Any) -> IRModule:
-    """A module, of a function or a module."""
-    return IRModule((mod,), mod.name, "") if isinstance(mod, PrimFunc) else mod
+def module_of(mod: object) -> IRModule:
+    """A module, of a function or a module. TypeError for anything else."""
+    if isinstance(mod, PrimFunc):
+        return IRModule((mod,), mod.name, "")
+    if not isinstance(mod, IRModule):
+        raise TypeError(f"a {type(mod).__name__} is no module of kernels: give an IRModule or a PrimFunc")
+    return mod
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +88,7 @@ class Workload:
 
     mod: IRModule
 
-    def as_json(self) -> list[Any]:
+    def as_json(self) -> list[object]:
         """Its hash, and the module as saved text in base 64."""
         return [str(structural_hash(self.mod)), base64.b64encode(save_json(self.mod).encode()).decode()]
 
@@ -101,7 +105,7 @@ class TuningRecord:
     trace: Trace | None
     workload: Workload
     run_secs: list[float] | None = None
-    target: Any = None
+    target: object = None
     args_info: list[TensorInfo] | None = None
     raw: Any = None
 
@@ -125,7 +129,7 @@ class TuningRecord:
             Trace.apply_json_to_schedule(self.raw, sch)
         return sch
 
-    def as_json(self) -> list[Any]:
+    def as_json(self) -> list[object]:
         """As a line of a file has it, behind the number of the workload."""
         trace = self.raw if self.trace is None else self.trace.as_json()
         target = Target.of(self.target).export() if self.target is not None else None
@@ -205,9 +209,11 @@ class Database:
         found = self.query_schedule(mod, target, workload_name)
         return None if found is None else found.mod
 
-    def query(self, mod: object, target: object, *, workload_name: str = "main", kind: str = "schedule") -> Any:
+    def query(
+        self, mod: object, target: object, *, workload_name: str = "main", kind: str = "schedule"
+    ) -> Schedule | TuningRecord | IRModule | None:
         """The best `schedule`, `record` or `ir_module`. ValueError for other kinds."""
-        kinds: dict[str, Callable[..., Any]] = {
+        kinds: dict[str, Callable[..., Schedule | TuningRecord | IRModule | None]] = {
             "schedule": self.query_schedule,
             "record": self.query_tuning_record,
             "ir_module": self.query_ir_module,
@@ -257,7 +263,7 @@ class Database:
         return Database._contexts[-1][0] if Database._contexts else None
 
     @staticmethod
-    def create(kind: Any = "json", *args: Any, **options: Any) -> Database:
+    def create(kind: str | Callable[[Schedule], bool] = "json", *args: Any, **options: Any) -> Database:
         """A database by name, or of a function that schedules. ValueError for other names."""
         if callable(kind):
             return ScheduleFnDatabase(kind, *args, **options)
@@ -382,7 +388,7 @@ class _Several(Database):
     def has_workload(self, mod: IRModule) -> bool:
         return any(d.has_workload(mod) for d in self.databases)
 
-    def _refused(self, *_: object) -> Any:
+    def _refused(self, *_: object) -> NoReturn:
         raise RuntimeError(f"{type(self).__name__} keeps nothing: commit to one of its databases")
 
     commit_workload = commit_tuning_record = get_top_k = get_all_tuning_records = _refused  # type: ignore[assignment]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from . import mutators, postprocs, rules
 
@@ -54,7 +53,7 @@ def postprocs_for(kind: str) -> list[postprocs.Postproc]:
     ]
 
 
-def mutators_for(kind: str) -> dict[Any, float]:
+def mutators_for(kind: str) -> dict[mutators.Mutator, float]:
     """The mutators with their probabilities."""
     _known(kind)
     return {

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from compass_runtime import get_global_func
+from compass_runtime.module import Module
+from compassc.ir import IRModule
 from compassc.targets import Target, build
 from compassc.tuning.hosted import Bench, Plan
 
 from .database import FAILED, MeasureCandidate, TensorInfo, TuningRecord
+
+if TYPE_CHECKING:
+    from .tune import TaskScheduler
+
+T = TypeVar("T")
 
 
 @dataclass
 class BuilderInput:
     """A module to build for a target."""
 
-    mod: Any
-    target: Any
-    params: Any = None
+    mod: IRModule
+    target: Target | None
+    params: Mapping[str, object] | None = None
 
 
 @dataclass
@@ -65,18 +72,17 @@ class RunnerFuture:
 PyRunnerFuture = RunnerFuture
 
 
-def _function(given: Any) -> Callable[..., Any] | None:
+def _function(given: Callable[..., T] | str | None) -> Callable[..., T] | None:
     """A function, or the global one of that name. ValueError where there is none."""
     if isinstance(given, str):
         found = get_global_func(given, allow_missing=True)
         if found is None:
             raise ValueError(f"Cannot find global function {given}")
         return found.body
-    made: Callable[..., Any] | None = given
-    return made
+    return given
 
 
-def _created(what: str, local: Callable[..., object], kind: object, options: dict[str, object]) -> Any:
+def _created(what: str, local: Callable[..., T], kind: T | str, options: dict[str, object]) -> T:
     """What a name stands for; one that is there already as it is."""
     if not isinstance(kind, str):
         return kind
@@ -93,7 +99,7 @@ class Builder:
         raise NotImplementedError
 
     @staticmethod
-    def create(kind: object = "local", **options: object) -> Any:
+    def create(kind: Builder | str = "local", **options: object) -> Builder:
         """A builder by name. ValueError for others than `local`."""
         return _created("Builder", LocalBuilder, kind, options)
 
@@ -106,7 +112,8 @@ class LocalBuilder(Builder):
     """Builds modules in this process. `f_build(mod, target, params)` makes a module in another way."""
 
     def __init__(
-        self, *, max_workers: int | None = None, timeout_sec: float = 30.0, f_build: object = None, f_export: object = None,
+        self, *, max_workers: int | None = None, timeout_sec: float = 30.0,
+        f_build: Callable[..., Module] | str | None = None, f_export: Callable[[Module], object] | str | None = None,
         initializer: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
         """ValueError for names of functions that there are not."""
@@ -120,7 +127,7 @@ class LocalBuilder(Builder):
         return [self._one(given) for given in build_inputs]
 
     def _one(self, given: BuilderInput) -> BuilderResult:
-        def made() -> Any:
+        def made() -> Module:
             if self._build is not None:
                 return self._build(given.mod, given.target, given.params)
             return build(given.mod, None, Target.of(given.target))
@@ -156,7 +163,7 @@ class Runner:
         raise NotImplementedError
 
     @staticmethod
-    def create(kind: object = "local", **options: object) -> Any:
+    def create(kind: Runner | str = "local", **options: object) -> Runner:
         """A runner by name. ValueError for others than `local`."""
         return _created("Runner", LocalRunner, kind, options)
 
@@ -199,26 +206,26 @@ class MeasureCallback:
     """The base of what is called after each measurement."""
 
     def apply(
-        self, task_scheduler: Any, task_id: int, measure_candidates: Sequence[MeasureCandidate],
+        self, task_scheduler: TaskScheduler, task_id: int, measure_candidates: Sequence[MeasureCandidate],
         builder_results: Sequence[BuilderResult], runner_results: Sequence[RunnerResult],
     ) -> None:  # fmt: skip
         """Takes results. ValueError where a subclass has none."""
         raise ValueError("apply is not defined")
 
     @staticmethod
-    def create(kind: object = "default") -> list[Any]:
+    def create(kind: MeasureCallback | list[MeasureCallback] | str = "default") -> list[MeasureCallback]:
         """Callbacks by name. ValueError for others."""
-        kinds: dict[str, Callable[[], list[Any]]] = {
+        kinds: dict[str, Callable[[], list[MeasureCallback]]] = {
             "default": lambda: [AddToDatabase(), RemoveBuildArtifact(), UpdateCostModel()],
             "add-to-database": lambda: [AddToDatabase()],
             "remove-build-artifact": lambda: [RemoveBuildArtifact()],
             "update-cost-model": lambda: [UpdateCostModel()],
         }
-        if not isinstance(kind, str):
-            return list(kind) if isinstance(kind, (list, tuple)) else [kind]
-        if kind not in kinds:
-            raise ValueError(f"Unknown MeasureCallback: {kind}")
-        return kinds[kind]()
+        if isinstance(kind, str):
+            if kind not in kinds:
+                raise ValueError(f"Unknown MeasureCallback: {kind}")
+            return kinds[kind]()
+        return list(kind) if isinstance(kind, (list, tuple)) else [kind]
 
 
 PyMeasureCallback = MeasureCallback
@@ -228,10 +235,11 @@ class AddToDatabase(MeasureCallback):
     """Keeps records."""
 
     def apply(
-        self, task_scheduler: Any, task_id: int, measure_candidates: Any, builder_results: Any, runner_results: Any
-    ) -> None:
+        self, task_scheduler: TaskScheduler, task_id: int, measure_candidates: Sequence[MeasureCandidate],
+        builder_results: Sequence[BuilderResult], runner_results: Sequence[RunnerResult],
+    ) -> None:  # fmt: skip
         database, context = task_scheduler.database, task_scheduler.tasks_[task_id].ctx
-        if database is None:
+        if database is None or context.mod is None:
             return
         workload = database.commit_workload(context.mod)
         for one, result in zip(measure_candidates, runner_results):
@@ -243,8 +251,9 @@ class RemoveBuildArtifact(MeasureCallback):
     """Removes the files of modules."""
 
     def apply(
-        self, task_scheduler: Any, task_id: int, measure_candidates: Any, builder_results: Any, runner_results: Any
-    ) -> None:
+        self, task_scheduler: TaskScheduler, task_id: int, measure_candidates: Sequence[MeasureCandidate],
+        builder_results: Sequence[BuilderResult], runner_results: Sequence[RunnerResult],
+    ) -> None:  # fmt: skip
         import os
         from contextlib import suppress
 
@@ -258,7 +267,8 @@ class UpdateCostModel(MeasureCallback):
     """Has a model learn."""
 
     def apply(
-        self, task_scheduler: Any, task_id: int, measure_candidates: Any, builder_results: Any, runner_results: Any
-    ) -> None:
+        self, task_scheduler: TaskScheduler, task_id: int, measure_candidates: Sequence[MeasureCandidate],
+        builder_results: Sequence[BuilderResult], runner_results: Sequence[RunnerResult],
+    ) -> None:  # fmt: skip
         if task_scheduler.cost_model is not None:
             task_scheduler.cost_model.update(task_scheduler.tasks_[task_id].ctx, measure_candidates, runner_results)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING
 
 from compassc.tir import Trace
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Mutator:
@@ -27,12 +30,12 @@ class Mutator:
             return None
         return trace.with_decision(draw.choice(chosen), None)
 
-    def clone(self) -> Any:
+    def clone(self) -> Self:
         """Another one like it."""
         return copy.copy(self)
 
     @staticmethod
-    def create(kind: str) -> dict[Any, float]:
+    def create(kind: str) -> dict[Mutator, float]:
         """Those of a kind of target, with their probabilities. ValueError for others."""
         from .defaults import mutators_for
 

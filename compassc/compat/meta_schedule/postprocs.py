@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING
 
 from compassc.ir import stmts as S
-from compassc.ir.exprs import IntImm
+from compassc.ir.exprs import IntImm, Var
 from compassc.ir.visit import walk_stmts
 from compassc.tir import BlockRV, LoopRV, Schedule, ScheduleError
 
 from . import blocks
 from .rules import ParallelizeVectorizeUnroll
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from .tune import TuneContext
+
 
 class Postproc:
     """The base of postprocessors."""
 
-    def initialize(self, context: Any) -> None:
+    def initialize(self, context: TuneContext) -> None:
         """Takes what it has to know of the context."""
         self.target = context.target
 
@@ -27,7 +32,7 @@ class Postproc:
         """Changes the schedule; whether it may be measured."""
         raise NotImplementedError
 
-    def clone(self) -> Any:
+    def clone(self) -> Self:
         """Another one like it."""
         return copy.copy(self)
 
@@ -78,7 +83,7 @@ class RewriteParallelVectorizeUnroll(Postproc):
     """Does what `ParallelizeVectorizeUnroll` has said, and takes its notes away."""
 
     def apply(self, sch: Schedule) -> bool:
-        started: set[Any] = set()
+        started: set[Var] = set()
         for function, name in blocks.all_blocks(sch):
             block = sch.get_block(name, function)
             found = blocks.block_of(sch, block)
@@ -121,7 +126,7 @@ class RewriteParallelVectorizeUnroll(Postproc):
         except ScheduleError:
             assert saved.mod is not None  # a step that is not legal has changed nothing
 
-    def _threads(self, sch: Schedule, block: BlockRV, most: int, started: set[object]) -> None:
+    def _threads(self, sch: Schedule, block: BlockRV, most: int, started: set[Var]) -> None:
         loops = sch.get_loops(block)
         if most < 2 or not loops or _loop(sch, loops[0]).loop_var in started:
             return

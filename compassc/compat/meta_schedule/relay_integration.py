@@ -20,10 +20,12 @@ from compassc.relay.tuned import META_SCHEDULE
 from compassc.targets import Target
 from compassc.te.building import create_prim_func
 
+from .cost import CostModel
 from .database import DISPATCH, Database, MemoryDatabase, module_of
+from .measure import Builder, MeasureCallback, Runner
 from .search import SearchStrategy
 from .space import SpaceGenerator
-from .tune import TuneContext, tune_tasks
+from .tune import TaskScheduler, TuneContext, tune_tasks
 
 
 @dataclass
@@ -43,7 +45,7 @@ def _config(given: Mapping[str, object] | None) -> dict[str, object]:
 
 
 def extract_tasks(
-    mod: object, target: object, params: Mapping[str, Any] | None, *, opt_level: int = 3,
+    mod: object, target: object, params: Mapping[str, object] | None, *, opt_level: int = 3,
     pass_config: Mapping[str, object] | None = None, executor: object = None, runtime: object = None,
     module_equality: str = "structural", disabled_pass: Sequence[str] | None = None, instruments: Sequence[object] | None = None,
 ) -> list[ExtractedTask]:  # fmt: skip
@@ -75,7 +77,7 @@ def _task(kernel: HostKernel, module: Lowered, host: Target) -> ExtractedTask:
 
 def extracted_tasks_to_tune_contexts(
     extracted_tasks: Sequence[ExtractedTask], work_dir: str, space: object = "post-order-apply", strategy: object = "evolutionary",
-    num_tuning_cores: object = "physical", seed: int | None = None,
+    num_tuning_cores: int | str = "physical", seed: int | None = None,
 ) -> tuple[list[TuneContext], list[float]]:  # fmt: skip
     """A context for each task, and their weights. The same `seed` gives the same candidates as long as the times are alike."""
     Path(work_dir).mkdir(parents=True, exist_ok=True)
@@ -94,11 +96,11 @@ def extracted_tasks_to_tune_contexts(
 
 
 def tune_relay(
-    mod: object, params: Mapping[str, Any] | None, target: object, work_dir: str, max_trials_global: int, *,
-    max_trials_per_task: int | None = None, num_trials_per_iter: int = 64, builder: object = "local", runner: object = "local",
-    database: object = "json", cost_model: object = "xgb", measure_callbacks: object = "default", task_scheduler: object = "gradient",
+    mod: object, params: Mapping[str, object] | None, target: object, work_dir: str, max_trials_global: int, *,
+    max_trials_per_task: int | None = None, num_trials_per_iter: int = 64, builder: Builder | str = "local", runner: Runner | str = "local",
+    database: Database | str | None = "json", cost_model: CostModel | str = "xgb", measure_callbacks: MeasureCallback | list[MeasureCallback] | str = "default", task_scheduler: TaskScheduler | str = "gradient",
     space: object = "post-order-apply", strategy: object = "evolutionary", seed: int | None = None,
-    module_equality: str = "structural", num_tuning_cores: object = "physical", disabled_pass: Sequence[str] | None = None,
+    module_equality: str = "structural", num_tuning_cores: int | str = "physical", disabled_pass: Sequence[str] | None = None,
     instruments: Sequence[object] | None = None,
 ) -> Database | None:  # fmt: skip
     """Searches schedules of the kernels of a program: `extract_tasks`, then `tune_tasks`."""
@@ -117,7 +119,7 @@ def tune_relay(
 
 
 def compile_relay(
-    database: Database, mod: object, target: object, params: Mapping[str, Any] | None, *, backend: str = "graph", opt_level: int = 3,
+    database: Database, mod: object, target: object, params: Mapping[str, object] | None, *, backend: str = "graph", opt_level: int = 3,
     pass_config: Mapping[str, object] | None = None, executor: object = None, disabled_pass: Sequence[str] | None = None,
     runtime: object = None, instruments: Sequence[object] | None = None,
 ) -> Any:  # fmt: skip

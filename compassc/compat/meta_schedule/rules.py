@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from compass_runtime import get_global_func
 from compass_runtime.host_module import num_threads
 from compassc.ir import stmts as S
 from compassc.ir.visit import walk_stmts
 from compassc.targets import Target
-from compassc.tir import BlockRV, Schedule, ScheduleError
+from compassc.tir import BlockRV, LoopRV, Schedule, ScheduleError
 
 from . import blocks
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from .tune import TuneContext
 
 _log = logging.getLogger("tvm.meta_schedule")
 CORES = "num-cores"
@@ -32,7 +37,7 @@ class ScheduleRule:
 
     target: Target | None = None
 
-    def initialize(self, context: Any) -> None:
+    def initialize(self, context: TuneContext) -> None:
         """Takes what a rule has to know of the context."""
         self.target = context.target
 
@@ -42,7 +47,7 @@ class ScheduleRule:
         """The schedules that it makes of one."""
         raise NotImplementedError
 
-    def clone(self) -> Any:
+    def clone(self) -> Self:
         """Another one like it."""
         import copy
 
@@ -130,7 +135,7 @@ class AutoInline(ScheduleRule):
         return [sch]
 
 
-def _all(sch: Schedule) -> list[Any]:
+def _all(sch: Schedule) -> list[S.Block]:
     return [s for f in sch.mod.functions for s in walk_stmts(f.body) if isinstance(s, S.Block)]
 
 
@@ -162,7 +167,7 @@ class AddRFactor(ScheduleRule):
                 made.append(one)
         return [*made, sch]
 
-    def _factored(self, sch: Schedule, block: BlockRV, rest: list[Any], sums: list[Any], which: int) -> None:
+    def _factored(self, sch: Schedule, block: BlockRV, rest: list[LoopRV], sums: list[LoopRV], which: int) -> None:
         if rest:
             sch.reorder(*rest, *sums)
         fused = sch.fuse(*sums)
@@ -185,11 +190,15 @@ class ReuseType:
     scope: str = "global"
 
     @classmethod
-    def of(cls, given: Any) -> ReuseType:
+    def of(cls, given: Reuse) -> ReuseType:
         """What an argument says: itself, a table with these keys, or None for none."""
         if given is None:
             return cls()
-        return given if isinstance(given, cls) else cls(**given)
+        return given if isinstance(given, ReuseType) else cls(**given)
+
+
+Reuse = ReuseType | Mapping[str, Any] | None
+"""What says how tiles are kept: that, or its fields by name; None for not at all."""
 
 
 @dataclass
@@ -201,8 +210,8 @@ class MultiLevelTiling(ScheduleRule):
     tile_binds: Sequence[str] | None = None
     max_innermost_factor: int | None = None
     vector_load_lens: Sequence[int] | None = None
-    reuse_read: Any = None
-    reuse_write: Any = None
+    reuse_read: Reuse = None
+    reuse_write: Reuse = None
     filter_fn: Callable[..., bool] | None = None
 
     def apply(self, sch: Schedule, block: BlockRV) -> list[Schedule]:
@@ -215,8 +224,8 @@ class MultiLevelTiling(ScheduleRule):
         tiles = self._tiled(sch, block, list(found.kinds))
         return [made for one in self._writes(sch, block, tiles) for made in self._reads(one, block, tiles)]
 
-    def _tiled(self, sch: Schedule, block: BlockRV, kinds: list[str]) -> list[list[Any]]:
-        tiles: list[list[Any]] = [[] for _ in self.structure]
+    def _tiled(self, sch: Schedule, block: BlockRV, kinds: list[str]) -> list[list[LoopRV]]:
+        tiles: list[list[LoopRV]] = [[] for _ in self.structure]
         for loop, kind in zip(sch.get_loops(block), kinds):
             places = [i for i, letter in enumerate(self.structure) if letter == ("R" if kind == "reduce" else "S")]
             if len(places) == 1:
@@ -232,7 +241,7 @@ class MultiLevelTiling(ScheduleRule):
             tiles[place] = [fused]
         return tiles
 
-    def _writes(self, sch: Schedule, block: BlockRV, tiles: list[list[object]]) -> list[Schedule]:
+    def _writes(self, sch: Schedule, block: BlockRV, tiles: list[list[LoopRV]]) -> list[Schedule]:
         reuse = ReuseType.of(self.reuse_write)
         if reuse.req == "no":
             return [sch]
@@ -245,7 +254,7 @@ class MultiLevelTiling(ScheduleRule):
             one = sch.copy()
             place = tiles[level - 1][-1]
 
-            def moved(one: Schedule = one, place: Any = place) -> None:
+            def moved(one: Schedule = one, place: LoopRV = place) -> None:
                 target = consumers[0] if joined else one.cache_write(block, 0, reuse.scope)
                 one.reverse_compute_at(target, place, preserve_unit_loops=True)
 
@@ -253,7 +262,7 @@ class MultiLevelTiling(ScheduleRule):
                 made.append(one)
         return [*made, sch] if joined or not made else made
 
-    def _reads(self, sch: Schedule, block: BlockRV, tiles: list[list[Any]]) -> list[Schedule]:
+    def _reads(self, sch: Schedule, block: BlockRV, tiles: list[list[LoopRV]]) -> list[Schedule]:
         reuse = ReuseType.of(self.reuse_read)
         if reuse.req == "no":
             return [sch]

@@ -3,48 +3,62 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
 
 from compass_core.errors import CompassError
 from compassc.ir import structural_hash
+from compassc.tir import Schedule
+from compassc.tuning import task as tuned
 from compassc.tuning.result import Result
 from compassc.tuning.search.plain import RandomSearch
 from compassc.tuning.search.ranked import RankedSearch
 
 from .cost import CostModel, RandomModel
 from .database import FAILED, ArgInfo, Database, MeasureCandidate
-from .space import DesignSpace
+from .space import Candidate, DesignSpace
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from .measure import RunnerResult
+    from .tune import TuneContext
 
 
 class SearchStrategy:
     """The base of strategies."""
 
     def __init__(self) -> None:
-        self._context: Any = None
-        self._search: Any = None
+        self._context: TuneContext | None = None
+        self._search: RandomSearch | RankedSearch | None = None
 
-    def initialize(self, context: object) -> None:
+    def initialize(self, context: TuneContext) -> None:
         """Takes the context."""
         self._context = context
 
     _initialize_with_tune_context = initialize
 
     def pre_tuning(
-        self, max_trials: int, num_trials_per_iter: int, design_spaces: Sequence[Any], database: Database | None = None,
+        self, max_trials: int, num_trials_per_iter: int, design_spaces: Sequence[Schedule], database: Database | None = None,
         cost_model: CostModel | None = None,
     ) -> None:  # fmt: skip
         """Begins a search. ValueError where one is under way."""
         if self._search is not None:
             raise ValueError("`pre_tuning` is already invoked without corresponding `post_tuning`.")
-        self._space = DesignSpace(self._context.mod, design_spaces, self._context.space_generator)
+        context = self._context
+        if context is None or context.mod is None or context.space_generator is None:
+            raise ValueError(
+                "a search needs a context with a module and a generator of spaces: call `initialize` first"
+            )
+        self._mod = context.mod
+        self._space = DesignSpace(context.mod, design_spaces, context.space_generator)
         self._left, self._count = max_trials, num_trials_per_iter
         self._seen: set[int] = set()
-        self._asked: dict[int, Any] = {}
-        self._search = self._strategy(self._context.seed, cost_model or RandomModel())
+        self._asked: dict[int, tuple[MeasureCandidate, Candidate]] = {}
+        self._search = self._strategy(context.seed, cost_model or RandomModel())
 
-    def _strategy(self, seed: int, model: CostModel) -> Any:
-        return RandomSearch(_Searched(self._space), seed)
+    def _strategy(self, seed: int, model: CostModel) -> RandomSearch | RankedSearch:
+        return RandomSearch(_searched(self._space), seed)
 
     def post_tuning(self) -> None:
         """Ends the search."""
@@ -68,14 +82,17 @@ class SearchStrategy:
                     self._search.tell([(candidate, Result(None, "infeasible", "it is measured already"))])
                     continue
                 self._seen.add(key)
-                one = MeasureCandidate(sch, ArgInfo.from_entry_func(self._context.mod))
+                one = MeasureCandidate(sch, ArgInfo.from_entry_func(self._mod))
                 self._asked[id(one)] = one, candidate
                 made.append(one)
         self._left -= len(made)
         return made or None
 
-    def notify_runner_results(self, measure_candidates: Sequence[MeasureCandidate], results: Sequence[Any]) -> None:
+    def notify_runner_results(
+        self, measure_candidates: Sequence[MeasureCandidate], results: Sequence[RunnerResult]
+    ) -> None:
         """Tells it what was measured."""
+        assert self._search is not None, "the search has not begun"
         told = []
         for one, result in zip(measure_candidates, results):
             _, candidate = self._asked[id(one)]
@@ -84,7 +101,7 @@ class SearchStrategy:
             told.append((candidate, Result(mean) if mean < FAILED else Result(None, "build", result.error_msg or "")))
         self._search.tell(told)
 
-    def clone(self) -> Any:
+    def clone(self) -> Self:
         """Another one like it."""
         made = copy.copy(self)
         made._search = None
@@ -95,10 +112,9 @@ class SearchStrategy:
         """A strategy by name. ValueError for others."""
         if isinstance(kind, SearchStrategy):
             return kind
-        if kind not in _KINDS:
+        if not isinstance(kind, str) or kind not in _KINDS:
             raise ValueError(f"Unknown SearchStrategy: {kind}")
-        made: SearchStrategy = _KINDS[kind](*args, **options)
-        return made
+        return _KINDS[kind](*args, **options)
 
 
 PySearchStrategy = SearchStrategy
@@ -109,10 +125,12 @@ class _Searched:
 
     default = None
 
-    def __new__(cls, space: DesignSpace) -> Any:
-        made = object.__new__(cls)
-        made.space = space  # type: ignore[attr-defined]
-        return made
+    def __init__(self, space: DesignSpace) -> None:
+        self.space = space
+
+
+def _searched(space: DesignSpace) -> tuned.Task:
+    return cast("tuned.Task", _Searched(space))  # all that strategies ask of one
 
 
 class ReplayTrace(SearchStrategy):
@@ -139,13 +157,17 @@ class EvolutionarySearch(SearchStrategy):
         super().__init__()
         self.population_size, self.eps_greedy = population_size, eps_greedy
 
-    def _strategy(self, seed: int, model: CostModel) -> Any:
+    def _strategy(self, seed: int, model: CostModel) -> RandomSearch | RankedSearch:
         learned = model.learned(self._space, seed)
         if learned is None:
             return super()._strategy(seed, model)
-        made = RankedSearch(_Searched(self._space), seed, learned, fresh=2, random=self.eps_greedy)
+        made = RankedSearch(_searched(self._space), seed, learned, fresh=2, random=self.eps_greedy)
         made.features = lambda task, candidates: [self._space.features(c) for c in candidates]
         return made
 
 
-_KINDS: dict[str, Any] = {"evolutionary": EvolutionarySearch, "replay-trace": ReplayTrace, "replay-func": ReplayFunc}
+_KINDS: dict[str, Callable[..., SearchStrategy]] = {
+    "evolutionary": EvolutionarySearch,
+    "replay-trace": ReplayTrace,
+    "replay-func": ReplayFunc,
+}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import log2
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -17,36 +17,61 @@ from compassc.tir import Schedule, ScheduleError, Trace
 
 from . import blocks
 from .defaults import mutators_for, postprocs_for, rules_for
-from .rules import ApplyCustomRule
+from .mutators import Mutator
+from .postprocs import Postproc
+from .rules import ApplyCustomRule, ScheduleRule
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from .tune import TuneContext
 
 FROM_TARGET = "from-target"
 _TRIES = 16
+
+
+Candidate = dict[str, Any]
+"""A design by its number, and its trace as JSON: `{"design": number, "trace": JSON}`."""
+
+
+class Part(Protocol):
+    """A rule, a postprocessor or a mutator."""
+
+    def initialize(self, context: TuneContext) -> None:
+        """Takes what it has to know of the context."""
+
+
+Kind = str | None
+"""The kind of a target whose parts are taken, or `from-target`."""
 
 
 class SpaceGenerator:
     """The base of what makes designs: schedules whose choices are open."""
 
     def __init__(
-        self, sch_rules: Any = FROM_TARGET, postprocs: Any = FROM_TARGET, mutator_probs: Any = FROM_TARGET
+        self,
+        sch_rules: Sequence[ScheduleRule] | Kind = FROM_TARGET,
+        postprocs: Sequence[Postproc] | Kind = FROM_TARGET,
+        mutator_probs: Mapping[Mutator, float] | Kind = FROM_TARGET,
     ) -> None:
         self._given = sch_rules, postprocs, mutator_probs
-        self.sch_rules: list[Any] = []
-        self.postprocs: list[Any] = []
-        self.mutator_probs: dict[Any, float] = {}
+        self.sch_rules: list[ScheduleRule] = []
+        self.postprocs: list[Postproc] = []
+        self.mutator_probs: dict[Mutator, float] = {}
 
-    def initialize(self, context: Any) -> None:
+    def initialize(self, context: TuneContext) -> None:
         """Takes the rules of the context's target where none are given. ValueError for targets without rules."""
-        made: list[Any] = []
-        for given, known in zip(self._given, (rules_for, postprocs_for, mutators_for)):
-            if given == FROM_TARGET:
-                if context.target is None:
-                    raise ValueError("the target is needed for rules that are `from-target`")
-                given = context.target.kind.name
-            made.append(
-                known(given) if isinstance(given, str) else given or (known("llvm") if known is mutators_for else [])
-            )
-        self.sch_rules, self.postprocs, self.mutator_probs = list(made[0]), list(made[1]), dict(made[2])
-        for one in (*self.sch_rules, *self.postprocs, *self.mutator_probs):
+        rules, postprocs, mutators = self._given
+        self.sch_rules = list(rules_for(_kind(rules, context)) if isinstance(rules, str) else rules or ())
+        self.postprocs = list(
+            postprocs_for(_kind(postprocs, context)) if isinstance(postprocs, str) else postprocs or ()
+        )
+        known = (
+            mutators_for(_kind(mutators, context)) if isinstance(mutators, str) else mutators or mutators_for("llvm")
+        )
+        self.mutator_probs = dict(known)
+        parts: list[Part] = [*self.sch_rules, *self.postprocs, *self.mutator_probs]
+        for one in parts:
             one.initialize(context)
 
     _initialize_with_tune_context = initialize
@@ -55,12 +80,12 @@ class SpaceGenerator:
         """The designs for a module."""
         raise NotImplementedError
 
-    def clone(self) -> Any:
+    def clone(self) -> Self:
         """Another one like it."""
         return copy.copy(self)
 
     @staticmethod
-    def create(kind: Any = "post-order-apply", *args: Any, **options: Any) -> SpaceGenerator:
+    def create(kind: object = "post-order-apply", *args: Any, **options: Any) -> SpaceGenerator:
         """A generator by name, or of a function that schedules. ValueError for other names."""
         if isinstance(kind, SpaceGenerator):
             return kind
@@ -70,7 +95,17 @@ class SpaceGenerator:
             return PostOrderApply(*args, **options)
         if kind == "union":
             return SpaceGeneratorUnion(*args, **options)
-        return PostOrderApply(sch_rules=kind, postprocs=kind, mutator_probs=kind)
+        name = str(kind)
+        return PostOrderApply(sch_rules=name, postprocs=name, mutator_probs=name)
+
+
+def _kind(given: str, context: TuneContext) -> str:
+    """The kind of target that is meant. ValueError where it is that of the context, which has none."""
+    if given != FROM_TARGET:
+        return given
+    if context.target is None:
+        raise ValueError("the target is needed for rules that are `from-target`")
+    return context.target.kind.name
 
 
 PySpaceGenerator = SpaceGenerator
@@ -89,7 +124,7 @@ class PostOrderApply(SpaceGenerator):
             designs = [made for sch in designs for made in self._applied(rule, sch)]
         return designs
 
-    def _applied(self, rule: Any, sch: Schedule) -> list[Schedule]:
+    def _applied(self, rule: ScheduleRule, sch: Schedule) -> list[Schedule]:
         states = [(sch, list(reversed(blocks.all_blocks(sch))))]
         done: list[Schedule] = []
         while states:
@@ -115,7 +150,7 @@ class PostOrderApply(SpaceGenerator):
 class ScheduleFn(SpaceGenerator):
     """A function that schedules: in place, or giving one schedule or several."""
 
-    def __init__(self, sch_fn: Callable[[Schedule], Any], **options: Any) -> None:
+    def __init__(self, sch_fn: Callable[[Schedule], Schedule | Sequence[Schedule] | None], **options: Any) -> None:
         super().__init__(**options)
         self._function = sch_fn
 
@@ -124,7 +159,7 @@ class ScheduleFn(SpaceGenerator):
         made = self._function(sch)
         if made is None:
             return [sch]
-        return list(made) if isinstance(made, (list, tuple)) else [made]
+        return [made] if isinstance(made, Schedule) else list(made)
 
 
 class SpaceGeneratorUnion(SpaceGenerator):
@@ -134,7 +169,7 @@ class SpaceGeneratorUnion(SpaceGenerator):
         super().__init__(**options)
         self._parts = list(space_generators)
 
-    def initialize(self, context: Any) -> None:
+    def initialize(self, context: TuneContext) -> None:
         super().initialize(context)
         for part in self._parts:
             part.initialize(context)
@@ -153,7 +188,7 @@ class DesignSpace:
         self.traces = [sch.trace for sch in designs if sch.trace is not None]
         self._widest = max((len(_numbers(t)) for t in self.traces), default=0)
 
-    def _replayed(self, trace: Trace, rng: Random, mutated: bool = False) -> dict[str, Any] | None:
+    def _replayed(self, trace: Trace, rng: Random, mutated: bool = False) -> dict[str, object] | None:
         """A candidate of a trace whose open choices are drawn; None where there is no legal one."""
         sch = Schedule(self.mod, seed=rng.randrange(1, 2**31 - 1))
         try:
@@ -166,7 +201,7 @@ class DesignSpace:
             return None
         return {"trace": sch.trace.as_json()}
 
-    def sample(self, rng: Random) -> dict[str, Any]:
+    def sample(self, rng: Random) -> Candidate:
         """A random candidate. ScheduleError where none is found."""
         for _ in range(_TRIES):
             number = rng.randrange(len(self.traces))
@@ -175,7 +210,7 @@ class DesignSpace:
                 return {"design": number, **found}
         raise ScheduleError("no schedule of the design space is legal")
 
-    def mutate(self, candidate: dict[str, Any], rng: Random) -> dict[str, Any]:
+    def mutate(self, candidate: Candidate, rng: Random) -> Candidate:
         """A candidate with another choice."""
         weights = self.generator.mutator_probs
         trace = self.schedule(candidate).trace
@@ -188,25 +223,25 @@ class DesignSpace:
                 return {"design": candidate["design"], **made}
         return candidate
 
-    def crossover(self, a: dict[str, Any], b: dict[str, Any], rng: Random) -> dict[str, Any]:
+    def crossover(self, a: Candidate, b: Candidate, rng: Random) -> Candidate:
         return rng.choice((a, b))
 
-    def near(self, candidate: object, rng: Random) -> Any:
+    def near(self, candidate: Candidate, rng: Random) -> Candidate | None:
         return candidate if candidate in self else None
 
-    def grid(self) -> Iterator[Any]:
+    def grid(self) -> Iterator[Candidate]:
         raise ScheduleError("the traces of a design space are not counted")
 
     def __contains__(self, candidate: object) -> bool:
         return isinstance(candidate, dict) and candidate.get("design", -1) in range(len(self.traces))
 
-    def schedule(self, candidate: dict[str, Any]) -> Schedule:
+    def schedule(self, candidate: Candidate) -> Schedule:
         """The schedule of a candidate."""
         sch = Schedule(self.mod, seed=1)
         Trace.apply_json_to_schedule(candidate["trace"], sch)
         return sch
 
-    def features(self, candidate: dict[str, Any]) -> Array:
+    def features(self, candidate: Candidate) -> Array:
         """What a model learns from: the number of the design, and its choices as logarithms."""
         row = [float(candidate["design"]), *_flat(candidate["trace"][1])]
         return np.array((row + [0.0] * (1 + self._widest))[: 1 + self._widest], dtype="float64")
@@ -226,7 +261,7 @@ def _numbers(trace: Trace) -> list[float]:
     return _flat(trace.as_json()[1])
 
 
-def _flat(decisions: Any) -> list[float]:
+def _flat(decisions: Iterable[Sequence[Any]]) -> list[float]:
     found: list[float] = []
     for _, value in decisions:
         for v in value if isinstance(value, (list, tuple)) else [value]:

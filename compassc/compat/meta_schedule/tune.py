@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -28,8 +27,9 @@ class TuneContext:
     """What one search is about."""
 
     def __init__(
-        self, mod: Any = None, *, target: Any = None, space_generator: Any = None, search_strategy: Any = None,
-        task_name: str = "main", rand_state: int = -1, num_threads: Any = "physical", logger: Any = None,
+        self, mod: IRModule | PrimFunc | None = None, *, target: object = None, space_generator: object = None,
+        search_strategy: object = None, task_name: str = "main", rand_state: int = -1, num_threads: int | str = "physical",
+        logger: logging.Logger | None = None,
     ) -> None:  # fmt: skip
         """ValueError for numbers of threads that are none."""
         if isinstance(num_threads, str) and num_threads not in ("physical", "logical"):
@@ -46,23 +46,25 @@ class TuneContext:
             if part is not None:
                 part.initialize(self)
 
-    def _needed(self, name: str) -> Any:
-        found = getattr(self, name)
-        if found is None:
-            raise ValueError(f"{name} is not provided. Please construct TuneContext with {name}")
-        return found
+    def _strategy(self) -> SearchStrategy:
+        if self.search_strategy is None:
+            raise ValueError("search_strategy is not provided. Please construct TuneContext with search_strategy")
+        return self.search_strategy
 
     def generate_design_space(self) -> list[Schedule]:
         """The designs of the module."""
-        designs: list[Schedule] = self._needed("space_generator").generate_design_space(self.mod)
-        return designs
+        for name in ("space_generator", "mod"):
+            if getattr(self, name) is None:
+                raise ValueError(f"{name} is not provided. Please construct TuneContext with {name}")
+        assert self.space_generator is not None and self.mod is not None
+        return self.space_generator.generate_design_space(self.mod)
 
     def pre_tuning(
         self, max_trials: int, num_trials_per_iter: int = 64, design_spaces: Sequence[Schedule] | None = None,
-        database: Database | None = None, cost_model: object = None,
+        database: Database | None = None, cost_model: CostModel | None = None,
     ) -> None:  # fmt: skip
         """Begins the search."""
-        strategy = self._needed("search_strategy")
+        strategy = self._strategy()
         spaces = design_spaces if design_spaces is not None else self.generate_design_space()
         strategy.pre_tuning(
             max_trials, num_trials_per_iter, spaces, database or MemoryDatabase(), cost_model or RandomModel()
@@ -70,16 +72,17 @@ class TuneContext:
 
     def post_tuning(self) -> None:
         """Ends the search."""
-        self._needed("search_strategy").post_tuning()
+        self._strategy().post_tuning()
 
     def generate_measure_candidates(self) -> list[MeasureCandidate] | None:
         """What to measure next."""
-        found: list[MeasureCandidate] | None = self._needed("search_strategy").generate_measure_candidates()
-        return found
+        return self._strategy().generate_measure_candidates()
 
-    def notify_runner_results(self, measure_candidates: Sequence[MeasureCandidate], results: Sequence[object]) -> None:
+    def notify_runner_results(
+        self, measure_candidates: Sequence[MeasureCandidate], results: Sequence[RunnerResult]
+    ) -> None:
         """Tells the strategy what was measured."""
-        self._needed("search_strategy").notify_runner_results(measure_candidates, results)
+        self._strategy().notify_runner_results(measure_candidates, results)
 
     def clone(self) -> TuneContext:
         """Another one like it."""
@@ -107,10 +110,10 @@ class TaskRecord:
 class TaskScheduler:
     """Says which task is next. Subclasses have `next_task_id`."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: object) -> None:
         self.tasks_: list[TaskRecord] = []
         self.database: Database | None = None
-        self.cost_model: Any = None
+        self.cost_model: CostModel | None = None
 
     def next_task_id(self) -> int:
         """The number of the task that is next; -1 when all are at their end."""
@@ -118,8 +121,8 @@ class TaskScheduler:
 
     def tune(
         self, tasks: Sequence[TuneContext], task_weights: Sequence[float], max_trials_global: int, max_trials_per_task: int,
-        num_trials_per_iter: int, builder: object, runner: object, measure_callbacks: Sequence[object], database: Database | None,
-        cost_model: object,
+        num_trials_per_iter: int, builder: Builder, runner: Runner, measure_callbacks: Sequence[MeasureCallback],
+        database: Database | None, cost_model: CostModel | None,
     ) -> None:  # fmt: skip
         """Searches until the trials are spent."""
         self.tasks_ = [TaskRecord(c, w) for c, w in zip(tasks, task_weights)]
@@ -132,7 +135,9 @@ class TaskScheduler:
         for record in self.tasks_:
             record.ctx.post_tuning()
 
-    def _round(self, number: int, builder: Any, runner: Any, callbacks: Sequence[Any], most: int) -> int:
+    def _round(
+        self, number: int, builder: Builder, runner: Runner, callbacks: Sequence[MeasureCallback], most: int
+    ) -> int:
         record = self.tasks_[number]
         candidates = record.ctx.generate_measure_candidates()
         if candidates is None:
@@ -141,9 +146,9 @@ class TaskScheduler:
         candidates = candidates[:most]
         target = record.ctx.target
         built = builder.build([BuilderInput(c.sch.mod, target) for c in candidates])
-        good = [(c, b) for c, b in zip(candidates, built) if b.error_msg is None]
+        good = [(c, b.artifact_path) for c, b in zip(candidates, built) if b.error_msg is None]
         device = target.kind.device if target is not None else "cpu"
-        futures = runner.run([RunnerInput(b.artifact_path, device, c.args_info) for c, b in good])
+        futures = runner.run([RunnerInput(str(path), device, c.args_info) for c, path in good])
         measured = {id(c): f.result() for (c, _), f in zip(good, futures)}
         results = [measured.get(id(c)) or RunnerResult(None, b.error_msg) for c, b in zip(candidates, built)]
         record.build_error_count += len(candidates) - len(good)
@@ -164,7 +169,7 @@ class TaskScheduler:
     def touch_task(self, task_id: int) -> None:
         """Nothing: rounds are waited for."""
 
-    def join_running_task(self, task_id: int) -> list[Any]:
+    def join_running_task(self, task_id: int) -> list[RunnerResult]:
         """Nothing: rounds are waited for."""
         return []
 
@@ -180,11 +185,11 @@ class TaskScheduler:
         _log.info("%s", "\n".join([head, *rows]))
 
     @staticmethod
-    def create(kind: object = "gradient", *args: object, **options: object) -> Any:
+    def create(kind: TaskScheduler | str = "gradient", *args: object, **options: object) -> TaskScheduler:
         """A scheduler by name. ValueError for others."""
         if not isinstance(kind, str):
             return kind
-        kinds = {"gradient": GradientBased, "round-robin": RoundRobin}
+        kinds: dict[str, Callable[..., TaskScheduler]] = {"gradient": GradientBased, "round-robin": RoundRobin}
         if kind not in kinds:
             raise ValueError(f"Unknown TaskScheduler: {kind}")
         return kinds[kind](*args, **options)
@@ -228,20 +233,20 @@ class GradientBased(TaskScheduler):
         return task.task_weight * (self.alpha * past + (1 - self.alpha) * best[n - 1] / n)
 
 
-def _database(given: Any, work_dir: str, equality: str) -> Database | None:
+def _database(given: Database | str | None, work_dir: str, equality: str) -> Database | None:
     if given in ("none", None):
         return None
-    if isinstance(given, Database) or not isinstance(given, str):
-        found: Database = given
-        return found
+    if not isinstance(given, str):
+        return given
     options = {"work_dir": work_dir} if given == "json" else {}
     return Database.create(given, module_equality=equality, **options)
 
 
 def tune_tasks(
     *, tasks: Sequence[TuneContext], task_weights: Sequence[float], work_dir: str, max_trials_global: int,
-    max_trials_per_task: int | None = None, num_trials_per_iter: int = 64, builder: object = "local", runner: object = "local",
-    database: object = "json", cost_model: object = "xgb", measure_callbacks: object = "default", task_scheduler: object = "gradient",
+    max_trials_per_task: int | None = None, num_trials_per_iter: int = 64, builder: Builder | str = "local", runner: Runner | str = "local",
+    database: Database | str | None = "json", cost_model: CostModel | str = "xgb", measure_callbacks: MeasureCallback | list[MeasureCallback] | str = "default",
+    task_scheduler: TaskScheduler | str = "gradient",
     module_equality: str = "structural",
 ) -> Database | None:  # fmt: skip
     """Searches schedules of several tasks. ValueError without tasks, and where there are not as many weights."""
@@ -261,9 +266,9 @@ def tune_tasks(
 
 def tune_tir(
     mod: object, target: object, work_dir: str, max_trials_global: int, *, max_trials_per_task: int | None = None,
-    num_trials_per_iter: int = 64, builder: object = "local", runner: object = "local", database: object = "json",
-    cost_model: object = "xgb", measure_callbacks: object = "default", task_scheduler: object = "gradient",
-    space: object = "post-order-apply", strategy: object = "evolutionary", num_tuning_cores: object = "physical",
+    num_trials_per_iter: int = 64, builder: Builder | str = "local", runner: Runner | str = "local", database: Database | str | None = "json",
+    cost_model: CostModel | str = "xgb", measure_callbacks: MeasureCallback | list[MeasureCallback] | str = "default", task_scheduler: TaskScheduler | str = "gradient",
+    space: object = "post-order-apply", strategy: object = "evolutionary", num_tuning_cores: int | str = "physical",
     seed: int | None = None, module_equality: str = "structural", special_space: Mapping[str, object] | None = None,
 ) -> Database | None:  # fmt: skip
     """Searches schedules of the functions of a module, each a task of its own. The same `seed` gives the same candidates as
