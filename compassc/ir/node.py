@@ -10,7 +10,7 @@
 From the fields come `__slots__`, the constructor, `children`, `map` (`exprs`, `bodies` and `map` of a statement),
 `at` where there is a `span`, `replace`, `repr`, structural equality (`equal`), and where `text` gives a form, the text and its reader.
 
-The annotation of a field says how it takes part: `Expr`, `Var`, `Expr | None`, `tuple[Expr, ...]` and `Buffer` are
+The annotation of a field says how it takes part: `Expr`, `Var`, `Expr | None`, `tuple[Expr, ...]` (or of `BufferRegion`) and `Buffer` are
 visited and mapped, `Body` (or None) is a nested block, everything else is a plain value.
 
 Nodes are built often, so the constructor is generated: it fills an object of a class of the same layout that accepts
@@ -42,6 +42,7 @@ _KINDS = {
     "Var": ONE,
     "Expr | None": OPTIONAL,
     "tuple[Expr, ...]": MANY,
+    "tuple[BufferRegion, ...]": MANY,
     "Buffer": BUFFER,
     "Body": BODY,
     "Body | None": OPTIONAL_BODY,

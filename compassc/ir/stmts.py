@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from compass_core.errors import Span, UsageError
 
 from .dtypes import Type
-from .exprs import Buffer, Expr, Mapping, Var
+from .exprs import Buffer, BufferRegion, Expr, Mapping, Var
 from .members import Attributes, FunctionAttributes, Functions, GraphMember, Members
 from .node import Node, Statements, field, node
 
@@ -196,7 +196,7 @@ class Block(Stmt):
 
     Axis `vars[i]` of kind `kinds[i]` (spatial, reduce, scan, opaque) runs over `extents[i]` values from `starts[i]` on and
     is `iter_values[i]` here; nothing happens where `predicate` does not hold. These and `predicate` are expressions of the
-    surroundings. `init` is done first at the first point of the reduction axes. `reads` and `writes` are `BufferRegion`s.
+    surroundings. `init` is done first at the first point of the reduction axes.
     """
 
     name_hint: str
@@ -206,8 +206,8 @@ class Block(Stmt):
     extents: tuple[Expr, ...]
     iter_values: tuple[Expr, ...]
     predicate: Expr
-    reads: tuple[Expr, ...]
-    writes: tuple[Expr, ...]
+    reads: tuple[BufferRegion, ...]
+    writes: tuple[BufferRegion, ...]
     init: Body
     body: Body
     annotations: Notes = field(default=(), normalise=_notes)

@@ -448,7 +448,6 @@ def _declared_ranges(around: S.Block | None, buffer: Buffer) -> list[Range]:
     if len(found) != 1 or EXPLICIT["reads"] in dict(around.annotations if around is not None else ()):
         return whole
     (region,) = found
-    assert isinstance(region, E.BufferRegion)
     return [(s, e) if constant(e) is not None else w for s, e, w in zip(region.starts, region.extents, whole)]
 
 

@@ -89,7 +89,7 @@ def _is_of_expressions(tree: Tree, block: S.Block) -> bool:
 def _reduced_index(tree: Tree, block: S.Block) -> str:
     axes = [a for a in axes_of(block) if a.is_reduction]
     reduced = [*(a.var for a in axes), *(s.loop_var for s in tree.used_loops(block) if _is_of(axes, s))]
-    if any(uses(i, reduced) for r in block.writes for i in r.starts):  # type: ignore[attr-defined]
+    if any(uses(i, reduced) for r in block.writes for i in r.starts):
         return "it is no reduction (5): an axis that is reduced over is an index of what it writes"
     return ""
 

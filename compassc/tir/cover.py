@@ -33,18 +33,17 @@ def turns_of(s: S.For) -> int:
     return (constant(s.stop) or UNKNOWN) if constant(s.min) == 0 else UNKNOWN
 
 
-def data_of(region: Expr) -> Var:
+def data_of(region: E.BufferRegion) -> Var:
     """The storage of a region."""
-    assert isinstance(region, E.BufferRegion)
     return region.buffer.data
 
 
-def reads_of(block: S.Block, data: Var) -> list[Expr]:
+def reads_of(block: S.Block, data: Var) -> list[E.BufferRegion]:
     """The regions of a buffer that a block reads."""
     return [r for r in block.reads if data_of(r) is data]
 
 
-def writes_of(block: S.Block, data: Var) -> list[Expr]:
+def writes_of(block: S.Block, data: Var) -> list[E.BufferRegion]:
     """The regions of a buffer that a block writes."""
     return [r for r in block.writes if data_of(r) is data]
 
@@ -66,13 +65,12 @@ def reach_of(tree: Tree, block: S.Block, fixed: Sequence[S.For]) -> dict[Var, In
 
 
 def spans_of(
-    region: Expr,
+    region: E.BufferRegion,
     block: S.Block,
     reach: Mapping[Var, Interval],
     simplify: Callable[[Expr], Expr] = lambda e: e,
 ) -> Spans:
     """The spans of a region of a block, by the loops around it. `simplify`: what makes an index one by these loops."""
-    assert isinstance(region, E.BufferRegion)
     mapping: dict[Var, Expr] = {a.var: a.binding for a in axes_of(block)}
     found: Spans = []
     for start, extent in zip(region.starts, region.extents):
@@ -105,7 +103,7 @@ def _gives(
     tree: Tree,
     writer: S.Block,
     reader: S.Block,
-    region: Expr,
+    region: E.BufferRegion,
     data: Var,
     fixed: Sequence[S.For],
     size: Sequence[Expr],
@@ -127,10 +125,9 @@ def within(found: Sequence[tuple[Expr, Expr]], outer: Spans, facts: Arith, size:
     return holds(outer, [(start, sub(add(start, extent), number(1, start))) for start, extent in found], facts, size)
 
 
-def fills(tree: Tree, block: S.Block, region: Expr, fixed: Sequence[S.For], size: Sequence[Expr]) -> bool:
+def fills(tree: Tree, block: S.Block, region: E.BufferRegion, fixed: Sequence[S.For], size: Sequence[Expr]) -> bool:
     """Whether a block writes every element of the box that it writes in one turn of the loops `fixed`, as far as the box
     is within the buffer. `size`: its shape."""
-    assert isinstance(region, E.BufferRegion)
     around = tree.loops_around(block, all_of_them=True)
     mapping: dict[Var, Expr] = dict(zip(block.vars, block.iter_values))
     starts = [at(e, mapping) for e in region.starts]

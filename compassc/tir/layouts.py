@@ -289,7 +289,6 @@ def _plain_accesses(step: str, s: S.Block) -> list[tuple[Var, tuple[Var, ...], b
     found: dict[Var, tuple[tuple[Expr, ...], bool]] = {}
     own_writes = written(s)
     for region in (*s.reads, *s.writes):
-        assert isinstance(region, E.BufferRegion)
         data = region.buffer.data
         own = set(s.vars)
         plain = all(isinstance(i, Var) and i in own for i in region.starts) and all(

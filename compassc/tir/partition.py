@@ -219,9 +219,7 @@ class _Rolling:
 
     def _written(self) -> E.BufferRegion:
         """The region of the buffer that the block writes."""
-        region = next(r for r in self.block.writes if data_of(r) is self.buffer.data)
-        assert isinstance(region, E.BufferRegion)
-        return region
+        return next(r for r in self.block.writes if data_of(r) is self.buffer.data)
 
     def _split(self, binding: Expr, inside: set[Var]) -> tuple[S.For, int, Expr, int, int] | None:
         """`binding` as stride * loop + what the loops inside make of it (with its least and largest value) + the rest: the

@@ -170,9 +170,8 @@ class _Move:
         axis = next(a for a in self.axes if a.var is var)
         return axis.start, axis.extent
 
-    def _by_axes(self, region: Expr, found: Sequence[Range]) -> dict[Var, Range]:
+    def _by_axes(self, region: E.BufferRegion, found: Sequence[Range]) -> dict[Var, Range]:
         """The ranges of the axes that are an index each."""
-        assert isinstance(region, E.BufferRegion)
         ranges: dict[Var, Range] = {}
         twice: set[Var] = set()
         for index, extent, (start, count) in zip(region.starts, region.extents, found):
@@ -220,7 +219,6 @@ class _Move:
         ranges: dict[Var, Range] = {}
         shape = self.buffers[data].shape
         for region in reads_of(self.block, data):
-            assert isinstance(region, E.BufferRegion)
             for d, (index, extent) in enumerate(zip(region.starts, region.extents)):
                 start, count = found[d]
                 if constant(start) == 0 and self.facts.compare("ge", count, shape[d]) is True:

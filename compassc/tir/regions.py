@@ -85,7 +85,6 @@ class _Finder:
         inner: dict[Var, Expr] = dict(zip(s.vars, s.iter_values))
         for regions, table in ((s.reads, self.made.reads), (s.writes, self.made.writes)):
             for r in regions:
-                assert isinstance(r, E.BufferRegion)
                 spans: Spans = []
                 for start, extent in zip(r.starts, r.extents):
                     first = self._span(at(start, inner))

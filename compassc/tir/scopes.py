@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from compassc.analysis.itermap import digits_of, disjoint, is_dense, is_injective
 from compassc.ir import stmts as S
-from compassc.ir.exprs import Expr, Var
+from compassc.ir.exprs import BufferRegion, Expr, Var
 from compassc.tir.blocks import constant, declared
 from compassc.tir.checks import read, written
 from compassc.tir.cover import fills, reach_of, reads_of, spans_of, turn_gives, turns_of, writes_of
@@ -114,10 +114,10 @@ def _parts_give(tree: Tree, writers: Sequence[S.Block], block: S.Block, data: Va
     return False
 
 
-def _box(tree: Tree, block: S.Block, region: Expr) -> list[tuple[int, int]] | None:
+def _box(tree: Tree, block: S.Block, region: BufferRegion) -> list[tuple[int, int]] | None:
     """The least and largest indices of a region in all turns of the loops; None where these are no numbers."""
     found = [
         (constant(s[0]), constant(s[1])) for s in spans_of(region, block, reach_of(tree, block, ())) if s is not None
     ]
     numbers = [(low, high) for low, high in found if low is not None and high is not None]
-    return numbers if len(numbers) == len(region.starts) else None  # type: ignore[attr-defined]
+    return numbers if len(numbers) == len(region.starts) else None

@@ -35,6 +35,7 @@ TYPED: dict[str, Any] = {
     "Body": Statements((S.Break(),)),
     "Body | None": Statements((S.Break(),)),
     "tuple[Expr, ...]": (X,),
+    "tuple[BufferRegion, ...]": (E.BufferRegion(E.Buffer(P, INT32), (X,), (X,)),),
     "tuple[int, ...]": (1,),
     "tuple[Var, ...]": (X,),
     "tuple[PrimFunc, ...]": (),

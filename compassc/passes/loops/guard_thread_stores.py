@@ -111,7 +111,7 @@ class _Launch:
                 return f"'{data.name}' is a thread's own"
             fixed = [*self.tree.loops_around(inner, all_of_them=True), inner]
             if reads_of(block, data) and any(w in within for w in writers):
-                shape = region.buffer.shape  # type: ignore[attr-defined]
+                shape = region.buffer.shape
                 if not turn_writes(self.tree, within, data, fixed, shape):
                     return f"reads '{data.name}' before it is written there"
         return ""
@@ -182,7 +182,7 @@ class _Launch:
         return all(_separate(i, sizes, still, var) for i in _stores(block) for var in chosen)
 
 
-def _scope(region: Expr) -> str:
+def _scope(region: E.BufferRegion) -> str:
     return data_of(region).pointer_type.scope
 
 
@@ -207,8 +207,8 @@ def _checked(function: PrimFunc) -> PrimFunc:
     """The function. LowerError where TECs would join values into one element that they share."""
     tree = Tree(function)
     for block in tree.blocks.values():
-        written = {r.buffer.data for r in block.writes}  # type: ignore[attr-defined]
-        joins = block.init or any(r.buffer.data in written for r in block.reads)  # type: ignore[attr-defined]
+        written = {r.buffer.data for r in block.writes}
+        joins = block.init or any(r.buffer.data in written for r in block.reads)
         shared = any(w.pointer_type.scope not in OWN_MEMORY for w in written)
         if not joins or not shared:
             continue
