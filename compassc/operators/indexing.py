@@ -9,9 +9,11 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc import te
-from compassc.ir.dtypes import INT32
+from compassc.ir.dtypes import INT32, DataType
+from compassc.ir.dtypes import dtype as type_of
 from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Expr
+from compassc.ir.iter_vars import IterVar
 from compassc.operators.declare import (
     Whole,
     axis_of,
@@ -227,6 +229,60 @@ def _at_rank(ranks: Tensor, at: int, count: object) -> Tensor:
     return made
 
 
+INT16 = type_of("int16")
+_PICKED, _AMONG = 8, 16
+"""Of how many elements at most, and of a row of how many times as many at least, each is found by reductions of its own."""
+
+
+def _picked(data: Tensor, at: int, count: int, is_ascend: bool) -> tuple[Tensor, Tensor]:
+    """The first elements of each row in order, and their places: the best of those behind the one before, one by one."""
+    shape, kind = sizes(data), INT16 if data.dtype.bytes < 4 and sizes(data)[at] < 1 << 15 else INT32
+    kept = [*shape[:at], 1, *shape[at + 1 :]]
+    reducer, nothing = (smallest, greatest) if is_ascend else (largest, least)
+    none = te.const((1 << kind.bits - 1) - 1, str(kind))
+    found: list[tuple[Tensor, Tensor]] = []
+
+    def behind(i: tuple[Expr, ...], k: IterVar) -> tuple[Expr, list[Expr]]:
+        """An element, and the conditions under which it comes after that which was found last."""
+        x = data[(*i[:at], k, *i[at + 1 :])]
+        if not found:
+            return x, []
+        value, place = (t[(*i[:at], 0, *i[at + 1 :])] for t in found[-1])
+        after = value < x if is_ascend else x < value
+        return x, [te.any(after, te.all(x == value, te.cast(k, kind) > place))]
+
+    def best(*i: Expr) -> Expr:
+        k = te.reduce_axis((0, shape[at]), name="k")
+        x, conditions = behind(i, k)
+        return reducer(te.Select(te.all(*conditions), x, nothing(data.dtype)) if conditions else x, axis=k)
+
+    def place_of(value: Tensor, name: str) -> Tensor:
+        def first(*i: Expr) -> Expr:
+            k = te.reduce_axis((0, shape[at]), name="j")
+            x, conditions = behind(i, k)
+            return te.min(te.Select(te.all(x == value[i], *conditions), te.cast(k, kind), none), axis=k)
+
+        made: Tensor = te.compute(kept, first, name=name, tag="comm_reduce_idx")
+        return made
+
+    for n in range(count):
+        value = te.compute(kept, best, name=f"T_best{n}", tag="comm_reduce")
+        found.append((value, place_of(value, f"T_place{n}")))
+
+    def chosen(which: int, kind: DataType, name: str) -> Tensor:
+        def element(*i: Expr) -> Expr:
+            own = [te.cast(pair[which][(*i[:at], 0, *i[at + 1 :])], kind) for pair in found]
+            made = own[-1]
+            for n in reversed(range(count - 1)):
+                made = te.if_then_else(i[at] == n, own[n], made)
+            return made
+
+        result: Tensor = te.compute([*shape[:at], count, *shape[at + 1 :]], element, name=name, tag="injective")
+        return result
+
+    return chosen(0, data.dtype, "T_topk"), chosen(1, INT32, "T_places")
+
+
 def _topk(x: Array, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False) -> Array | list[Array]:
     places = np.argsort(x if is_ascend else -x.astype("float64"), axis=axis, kind="stable")
     places = np.take(places, range(k or x.shape[axis]), axis)
@@ -251,7 +307,12 @@ def topk(
     `ret_type`: both, values or indices. Of equal ones the first comes first.
     """
     at = axis_of(axis, data.ndim, "topk")
-    places = _at_rank(_ranks(data, at, is_ascend), at, k or sizes(data)[at])
+    extent = sizes(data)[at]
+    if 0 < k <= _PICKED and isinstance(extent, int) and extent >= _AMONG * k:
+        best, first = _picked(data, at, k, is_ascend)
+        first = first if dtype == "int32" else cast(first, dtype)
+        return {"both": [best, first], "values": best}.get(ret_type, first)
+    places = _at_rank(_ranks(data, at, is_ascend), at, k or extent)
     kept = places if dtype == "int32" else cast(places, dtype)
     if ret_type == "indices":
         return kept
