@@ -15,7 +15,7 @@ from ..ir import stmts as S
 from ..ir.dtypes import FLOAT32, INT32, UINT32, DataType
 from ..ir.exprs import Binary, Expr, IntImm, Ramp, Var
 from ..ir.stmts import Body, Stmt
-from ..ir.visit import all_exprs, located
+from ..ir.visit import Rewriter, all_exprs, located, rewrites, substitute
 
 _T = TypeVar("_T")
 _LANEWISE = frozenset("abs exp exp2 log tanh sin cos sqrt rsqrt floor ceil rint erf pow".split())
@@ -337,7 +337,35 @@ class Vectorizer:
             first = self.simplify(Binary("sub", last.base, IntImm(last.base.data_type, self.lanes - 1)))
             forwards = E.BufferLoad(buffer, (Ramp(first, IntImm(last.base.data_type, 1), self.lanes),), None)
             return E.Call("vrevs", (forwards,), forwards.dtype)
+        pieces = self._pieces(e.buffer, e.indices) if self.on_npu and self.mask is None else None
+        if pieces is not None:
+            return _zipped(pieces)
         return self._gathered(e.buffer, e.indices)
+
+    def _pieces(self, buffer: E.Buffer, indices: tuple[Expr, ...]) -> list[Expr] | None:
+        """Loads of elements that follow each other, one, two or four of which in turn are those that the iterations read."""
+        s, (shared, own) = self.loop, self._terms(self.simplify(position(buffer.shape, indices)))
+        if not is_const(s.step, 1) or own.flags & E.F_LOAD or variables(own) & self.of.keys() != {s.loop_var}:
+            return None
+        for by in (n for n in (1, 2, 4) if self.lanes % n == 0 and self.lanes > n):
+            turn, mark = Var("turn", s.loop_var.data_type), self.arith.mark()
+            self.arith.bind(turn, 0, self.lanes // by - 1)
+            places = [p for n in range(by) if (p := self._place(own, turn, by, n)) is not None]
+            self.arith.release(mark)
+            if len(places) == by:
+                whole, one = E.Buffer(buffer.data, buffer.dtype), IntImm(own.data_type, 1)
+                starts = [self.simplify(Binary("add", shared, p)) for p in places]
+                return [E.BufferLoad(whole, (Ramp(p, one, self.lanes // by),), None) for p in starts]
+        return None
+
+    def _place(self, e: Expr, turn: Var, by: int, n: int) -> Expr | None:
+        """Where the elements begin that every `by`-th iteration from `n` on reads, if they follow each other."""
+        kind, s = turn.data_type, self.loop
+        ahead = Binary("add", Binary("mul", turn, IntImm(kind, by)), IntImm(kind, n))
+        own = substitute(e, {s.loop_var: Binary("add", s.min, ahead)})
+        own = self.simplify(_Uncarried(self.arith, self.simplify, turn, self.lanes // by - 1).expr(own))
+        first = self.simplify(substitute(own, {turn: IntImm(kind, 0)}))
+        return first if self.arith.difference(own, Binary("add", first, turn)) == (0, 0) else None
 
     def _gathered(self, buffer: E.Buffer, indices: tuple[Expr, ...]) -> Expr:
         """Elements that lie apart: offsets of 16 bits, which would wrap, from the buffer or from what all lanes share."""
@@ -424,6 +452,42 @@ def _is_vector(e: Expr) -> bool:
 
 def _elements(buffer: E.Buffer) -> int:
     return prod(e.value for e in buffer.shape if type(e) is IntImm)
+
+
+class _Uncarried(Rewriter):
+    """Quotients of what they are where a variable is 0, and remainders of that and the variable, where it carries nothing."""
+
+    def __init__(self, arith: Arith, simplify: Callable[[Expr], Expr], turn: Var, most: int) -> None:
+        super().__init__()
+        self.arith, self.simplify, self.turn, self.most = arith, simplify, turn, most
+
+    @rewrites(Binary)
+    def rewrite_binary(self, e: Binary) -> Expr:
+        e = e.map(self.expr)
+        if e.op not in ("floordiv", "floormod") or type(e.b) is not IntImm or self.turn not in variables(e.a):
+            return e
+        kind, by = e.data_type, e.b.value
+        zero, one = (self.simplify(substitute(e.a, {self.turn: IntImm(kind, n)})) for n in (0, 1))
+        step = self.simplify(Binary("sub", one, zero))
+        if type(step) is not IntImm or step.value < 0:
+            return e
+        more = Binary("mul", self.turn, step)
+        if self.arith.difference(e.a, Binary("add", zero, more)) != (0, 0):
+            return e
+        for size in (n for n in range(by, 0, -1) if by % n == 0):
+            rest = self.simplify(Binary("floormod", zero, IntImm(kind, size)))
+            if type(rest) is IntImm and rest.value + step.value * self.most < size:
+                first = Binary(e.op, zero, e.b)
+                return first if e.op == "floordiv" else Binary("add", first, more)
+        return e
+
+
+def _zipped(vectors: list[Expr]) -> Expr:
+    """Vectors interleaved: the first lane of each, the second of each, ..."""
+    if len(vectors) == 1:
+        return vectors[0]
+    a, b = _zipped(vectors[::2]), _zipped(vectors[1::2])
+    return E.Call("vzip", (a, b), a.data_type.with_lanes(2 * a.dtype.lanes), attrs=(("part", "all"),))
 
 
 def _is_unit(index: Expr) -> bool:

@@ -20,6 +20,7 @@ from compassc.te.tensor import PlaceholderOp, Tensor, post_order
 from compassc.topi.schedules.cuda import on_grid, plain, rows_in_blocks, tiles
 from compassc.topi.schedules.host import on_threads
 from compassc.topi.schedules.knobs import Knobs
+from compassc.topi.schedules.moves import moved, moved_out
 from compassc.topi.schedules.npu import copied, product_tiles, shared_out, sums_of_products
 from compassc.topi.schedules.reductions import reductions
 from compassc.topi.schedules.rows import streamed
@@ -77,7 +78,18 @@ def inputs_of(outputs: Sequence[Tensor]) -> list[Tensor]:
 
 GRIDS = (tiles, rows_in_blocks, on_grid, plain)
 IMPLEMENTATIONS: dict[str, tuple[Callable[[Schedule, Target, Knobs], None], ...]] = {
-    "compass": (copied, product_tiles, sums_of_products, windows, streamed, reductions, shared_out, plain),
+    "compass": (
+        copied,
+        product_tiles,
+        sums_of_products,
+        windows,
+        streamed,
+        reductions,
+        moved,
+        moved_out,
+        shared_out,
+        plain,
+    ),
     "llvm": (on_threads, plain),
     "c": (on_threads, plain),
     "cuda": GRIDS,

@@ -7,7 +7,6 @@ from math import prod
 
 from compassc import te
 from compassc.ir.exprs import IntImm
-from compassc.ir.iter_vars import IterVar
 from compassc.targets import Target
 from compassc.te.errors import ScheduleError
 from compassc.te.schedule import Schedule, Stage
@@ -27,6 +26,7 @@ from compassc.topi.schedules.stages import (
     last_in_lanes,
     reads_of,
     reduces,
+    turns_within,
     uses,
     widest,
 )
@@ -70,7 +70,7 @@ def _rows(
     found = configuration(target)
     if each > 2 * _PIECE:
         raise ScheduleError("rows do not fit the memory of a TEC")
-    shared = _turns(out, max(_PIECE // each, 1), found.tecs)
+    shared = turns_within(out, max(_PIECE // each, 1), found.tecs)
     out.bind(shared, te.thread_axis("threadIdx.x"))
     copies = [s[s.cache_read(t, "lsram", [x.op for x in sums if t in map(tensor_of, reads_of(x))])] for t in given]
     for stage in (*copies, *(x for x in sums if x is not out)):
@@ -131,22 +131,6 @@ def _column(s: Schedule, stage: Stage, columns: int, knobs: Knobs, width: int) -
     stage.reorder(*stage.axis[:-1], outer, side, *around, turns, some, inner)
     stage.unroll(some)
     stage.vectorize(inner)
-
-
-def _turns(out: Stage, most: int, tecs: int) -> IterVar:
-    """The loop over turns of at most so many results that follow each other, so that all TECs have some."""
-    axes, inside = list(out.axis), list[IterVar]()
-    count, each = prod(map(extent_of, axes)), 1
-    while len(axes) > 1 and each * extent_of(axes[-1]) <= most and count // (each * extent_of(axes[-1])) >= tecs:
-        each *= extent_of(axes[-1])
-        inside.insert(0, axes.pop())
-    last = extent_of(axes[-1])
-    fits = [n for n in range(1, last + 1) if last % n == 0 and n * each <= most and count // (n * each) >= tecs]
-    if (fits or [1])[-1] > 1:
-        axes[-1], within = out.split(axes[-1], factor=fits[-1])
-        inside.insert(0, within)
-    out.reorder(*axes, *inside)
-    return fuse_all(out, axes)
 
 
 def _given(sums: Sequence[Stage]) -> list[Tensor]:

@@ -155,6 +155,22 @@ def shared_loop(out: Stage, knobs: Knobs, tecs: int, lanes: int, keep_last: bool
     return fuse_all(out, [*spatial[:-1], outer])
 
 
+def turns_within(out: Stage, most: int, tecs: int) -> IterVar:
+    """The loop over turns of at most so many results that follow each other, so that all TECs have some."""
+    axes, inside = list(out.axis), list[IterVar]()
+    count, each = prod(map(extent_of, axes)), 1
+    while len(axes) > 1 and each * extent_of(axes[-1]) <= most and count // (each * extent_of(axes[-1])) >= tecs:
+        each *= extent_of(axes[-1])
+        inside.insert(0, axes.pop())
+    last = extent_of(axes[-1])
+    fits = [n for n in range(1, last + 1) if last % n == 0 and n * each <= most and count // (n * each) >= tecs]
+    if (fits or [1])[-1] > 1:
+        axes[-1], within = out.split(axes[-1], factor=fits[-1])
+        inside.insert(0, within)
+    out.reorder(*axes, *inside)
+    return fuse_all(out, axes)
+
+
 def last_in_lanes(stage: Stage, lanes: int) -> None:
     """The innermost loop in vectors."""
     last = stage.leaf_iter_vars[-1]
