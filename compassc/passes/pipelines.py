@@ -33,6 +33,7 @@ LOOPS: tuple[str, ...] = (
     "VectorizeReductions",
     "Simplify",
     "CombineDotProducts",
+    "CombineHalfProducts",
     "ShareVectors",
     "ReuseLoads",
     "ShareLoads",

@@ -28,6 +28,7 @@ from compassc.topi.schedules.rows import (
 )
 from compassc.topi.schedules.stages import (
     adds_bytes,
+    adds_halves,
     along,
     attach_rows,
     computed_stages,
@@ -207,10 +208,14 @@ def sums_of_products(s: Schedule, target: Target, knobs: Knobs) -> None:
         raise ScheduleError("not for this operator")
     width = configuration(target).vector_bytes
     bytes_only = adds_bytes(total)
-    most = width // total.op.output(0).dtype.bytes
+    size = total.op.output(0).dtype.bytes
+    halves = adds_halves(total) and shape[-1] >= width // 2 == _side_by_side(total, width // 2)
+    most = width // 2 if halves else width // size
     lanes = knobs.lanes or (byte_lanes(shape[-1], _side_by_side(total, width), width) if bytes_only else most)
     tall = knobs.rows or dividing(alike[row], (4, 5, 7, 6, 3, 2))
-    wide = knobs.columns or (1 if bytes_only else dividing(-(-shape[-1] // lanes), (4, 2, 3) if tall <= 4 else (2,)))
+    wide = knobs.columns or (
+        1 if bytes_only else dividing(-(-shape[-1] // lanes), (4, 2, 3) if tall <= 4 and not halves else (2,))
+    )
     rows = out.axis[row]
     others = [a for i, a in enumerate(out.axis[:-1]) if i != row]
     tecs = configuration(target).tecs

@@ -191,3 +191,11 @@ def widest(stage: Stage) -> int:
 def adds_bytes(total: Stage) -> bool:
     """Whether what is added are products of bytes, for which there are dot products."""
     return total.op.output(0).dtype.bytes == 4 and all(r.producer.dtype.bytes == 1 for r in reads_of(total))
+
+
+def adds_halves(total: Stage) -> bool:
+    """Whether what is added in float32 are products of halves, which are added to even and odd lanes as they are."""
+    read = reads_of(total)
+    kinds = {r.producer.dtype for r in read}
+    alike = len(read) > 1 and len(kinds) == 1 and total.op.output(0).dtype.bytes == 4
+    return alike and str(kinds.pop()) == "float16"

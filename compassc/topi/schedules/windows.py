@@ -24,6 +24,7 @@ from compassc.topi.schedules.npu import (
 from compassc.topi.schedules.rows import configuration
 from compassc.topi.schedules.stages import (
     adds_bytes,
+    adds_halves,
     computed_stages,
     dividing,
     extent_of,
@@ -84,7 +85,7 @@ def _tiles(total: Stage, rows: IterVar, count: int, knobs: Knobs, width: int) ->
     if adds_bytes(total):
         lanes = byte_lanes(extent_of(last), width, width)
     else:
-        lanes = min(width // total.op.output(0).dtype.bytes, extent_of(last))
+        lanes = min(width // (2 if adds_halves(total) else total.op.output(0).dtype.bytes), extent_of(last))
     lanes = knobs.lanes or lanes
     spatial = [a for a in total.leaf_iter_vars if not a.is_reduction and a is not rows and a is not last]
     rows_out, rows_in = total.split(rows, factor=knobs.rows or dividing(count, (4, 5, 3, 2)))

@@ -1,0 +1,51 @@
+"""Products of halves that are added in float32: to even and odd lanes, without conversions, to the bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from compassc import targets, te
+
+DRAW = np.random.default_rng(0)
+
+
+def product(rows: int, depth: int, columns: int, kind: str, lanes: int):
+    a, b = te.placeholder((rows, depth), kind, name="a"), te.placeholder((depth, columns), kind, name="b")
+    k = te.reduce_axis((0, depth), "k")
+    c = te.compute(
+        (rows, columns), lambda i, j: te.sum(a[i, k].astype("float32") * b[k, j].astype("float32"), axis=k), name="c"
+    )
+    s = te.create_schedule(c)
+    outer, inner = s[c].split(c.op.axis[1], factor=lanes)
+    s[c].reorder(c.op.axis[0], outer, k, inner)
+    s[c].vectorize(inner)
+    return s, [a, b, c]
+
+
+def in_turn(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Sums in float32 in the order of the products, each rounded once: products of halves are exact in float64, and so are
+    these sums, as far as their rounding to float32 goes."""
+    total = np.zeros((len(x), w.shape[1]), "f4")
+    for k in range(len(w)):
+        total = (total.astype("f8") + x[:, k : k + 1].astype("f8") * w[k : k + 1].astype("f8")).astype("f4")
+    return total
+
+
+@pytest.mark.parametrize("target", ["X2_1204", "X3P_1304"])
+@pytest.mark.parametrize("scale", [1, 2.0**-14, 2.0**14])
+def test_sums_have_the_bits_of_fused_sums(target, scale):
+    s, args = product(3, 37, 48, "float16", 16)
+    text = te.lower(s, args, "k", target=target).script()
+    assert "vfmae" in text and "vfmao" in text and "S.fma" not in text
+    spread = np.exp2(DRAW.integers(-9, 2, (3, 37)))
+    x = (DRAW.standard_normal((3, 37)) * spread * scale).clip(-6e4, 6e4).astype("f2")
+    w, found = DRAW.standard_normal((37, 48)).astype("f2"), np.zeros((3, 48), "f4")
+    targets.build(s, args, target)(x, w, found)
+    np.testing.assert_array_equal(found, in_turn(x, w))
+
+
+@pytest.mark.parametrize(("kind", "lanes"), [("float16", 8), ("float32", 16), ("bfloat16", 16)])
+def test_other_sums_are_left(kind, lanes):
+    s, args = product(3, 37, 48, kind, lanes)
+    assert "vfmae" not in te.lower(s, args, "k", target="X2_1204").script()
