@@ -377,11 +377,21 @@ def _makes_for_others(file: str, inside: tuple[str, ...]) -> bool:
 
 def swept(lines: list[Line], needed: Iterable[E.Var] = ()) -> Counter[E.Var]:
     """Drops the definitions of variables that nothing uses and nobody needs; gives how often variables are used."""
-    uses = Counter(v for line in lines for inner in line.all() for v in inner.variables)
-    uses.update(needed)
+    used = [*needed]
+    _collect(lines, used)
+    uses = Counter(used)
     while _swept(lines, uses):
         pass
     return uses
+
+
+def _collect(lines: Iterable[Line], used: list[E.Var]) -> None:
+    """Adds the variables of lines and of those below them."""
+    for line in lines:
+        used += line.variables
+        for block in (line.body, line.orelse):
+            if block:
+                _collect(block, used)
 
 
 def _swept(lines: list[Line], uses: Counter[E.Var]) -> bool:
