@@ -18,5 +18,6 @@ def estimates(name: str) -> dict[str, Any]:
     path = targets.folder() / "cost" / f"{name}.yaml"
     if not path.is_file():
         raise CompassError(f"there is no cost model for {name}", code="bad-target-file", help=f"it would be {path}")
-    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    fastest = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+    content: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), fastest)
     return {**estimates(content.pop("based_on")), **content} if "based_on" in content else content
