@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from compass_core.errors.boundary import RARELY
 from tests.choosing import chosen
 
 # on a loaded machine drawing takes long, which says nothing about the code
@@ -32,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "sampled(every): of the cases one of so many, by a hash of their names; all with --whole"
     )
-    gc.set_threshold(RARELY[0], 10, 10)  # old ones too: of thousands of tests some leave garbage
+    gc.set_threshold(50_000, 10, 10)  # old ones too: of thousands of tests some leave garbage
 
 
 @pytest.hookimpl(wrapper=True)

@@ -124,7 +124,7 @@ class Own:
         Own.gone += 1
 
 def run():
-    for _ in range(400_000):
+    for _ in range(700_000):
         Own()
     print(gc.get_threshold()[0] > usual, Own.gone > 300_000)
 
