@@ -11,12 +11,15 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import CodeType, ModuleType
+from typing import TYPE_CHECKING
 
 from compass_core import vendor
 from compass_core.errors import CompassError, UsageError
-from compassc.relay.builders import Builder
 
 from .names import MISSING, MODULES
+
+if TYPE_CHECKING:
+    from compassc.relay.builders import Builder
 
 CHILDREN = Path(__file__).with_name("children")
 """A folder for PYTHONPATH: programs that a program starts find the names too."""
