@@ -117,7 +117,7 @@ def parameters(module: S.IRModule) -> list[dict[str, Any]]:
     summary = _Analysis(module).summary(module.entry)
     shapes = entry.attr("shapes", {})
     counts: dict[str, int] = {}
-    out: list[dict[str, Any]] = []
+    out: list[dict[str, object]] = []
     for i, p in enumerate(entry.params):
         if not isinstance(p.dtype, PointerType):
             out.append({"name": p.name, "kind": "scalar", "dtype": str(p.dtype), "role": "attr", "value": None})

@@ -276,7 +276,7 @@ class Builder(Recorder):
 
     @contextmanager
     def for_range(
-        self, start: Any, stop: Any, step: Any = 1, name: str | Value = "i", kind: str = "range"
+        self, start: object, stop: object, step: object = 1, name: str | Value = "i", kind: str = "range"
     ) -> Iterator[Value]:
         """A loop, with its variable, or one that was made before. `kind`: `range`, `unroll` and the others of the language."""
         from compassc.language.parser.loops import KINDS, bound_types
@@ -443,7 +443,7 @@ def expanded(macro: Macro, arguments: Mapping[str, object]) -> S.Body:
     return without_needless((*function.hoisted, *function.out), function.made, function.addressed)
 
 
-def _unrecorded(x: Any) -> Any:
+def _unrecorded(x: object) -> Any:
     """An argument as the parser has it."""
     if isinstance(x, Value):
         return Plain(x.expr)

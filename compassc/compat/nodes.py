@@ -562,7 +562,7 @@ def _unmade(name: str) -> Maker:
 def _types() -> dict[str, NodeType]:
     """The names of nodes."""
 
-    def named(name: str, node: Classes, make: Maker, holds: Callable[[Any], bool] = _any) -> None:
+    def named(name: str, node: Classes, make: Maker, holds: Callable[[object], bool] = _any) -> None:
         made[name] = NodeType(name, (), {"node": node, "make": staticmethod(make), "holds": staticmethod(holds)})
 
     made: dict[str, NodeType] = {}

@@ -148,12 +148,12 @@ ADT = tuple
 """What tuples are when a program runs."""
 
 
-def tuple_object(fields: Sequence[Any] | None = None) -> tuple[Any, ...]:
+def tuple_object(fields: Sequence[object] | None = None) -> tuple[Any, ...]:
     """A tuple of values, for calls of programs."""
     return tuple(fields or ())
 
 
-def convert(value: Any, span: object = None) -> Any:
+def convert(value: object, span: object = None) -> Any:
     """A value as functions see it: sequences become tuples, nodes and tensors stay themselves, others are as `compass_runtime.convert` says."""
     if isinstance(value, (list, tuple)):
         return tuple([convert(v) for v in value])

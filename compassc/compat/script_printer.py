@@ -92,7 +92,7 @@ class ScriptPrinter(Printer):
             S.DeclBuffer: self._view,
             S.AssertStmt: lambda s: f"assert {self.expr(s.condition)}, {self.expr(s.message)}",
         }
-        self.loops: dict[E.Var, tuple[Any, Any]] = {}
+        self.loops: dict[E.Var, tuple[object, object]] = {}
         self.buffers: dict[E.Var, tuple[E.Expr, ...]] = {}
         """The shapes of buffers by their storage."""
         self.views: list[tuple[E.Buffer, str]] = []

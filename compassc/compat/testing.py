@@ -274,7 +274,7 @@ class CompareBeforeAfter:
         if made is not None and not _is_fixture(made):
             cls.transform = _fixture(made if _takes_self(made) else lambda self: made)
 
-    transform: Any
+    transform: object
 
     def test_compare(
         self, before: IRModule | PrimFunc, expected: IRModule | PrimFunc | type[BaseException], transform: Callable[[IRModule], IRModule]

@@ -28,7 +28,7 @@ from .autotvm.contexts import ApplyHistoryBest
 from .autotvm.relay_tasks import extract_from_program
 
 Pair = TypeVar("Pair")
-TUNERS: Mapping[str, tuple[type[tuner.Tuner], Mapping[str, Any]]] = {
+TUNERS: Mapping[str, tuple[type[tuner.Tuner], Mapping[str, object]]] = {
     "ga": (tuner.GATuner, {"pop_size": 50}),
     "gridsearch": (tuner.GridSearchTuner, {}),
     "random": (tuner.RandomTuner, {}),

@@ -197,7 +197,7 @@ class _Reader(Declarations):
             if isinstance(node, ast.Expr) and self._called(node.value) in _AROUND:
                 self._around(node.value, nodes[place + 1 :])
                 return
-            form: Callable[[Any], None] | None = getattr(self, f"_{type(node).__name__.lower()}", None)
+            form: Callable[[object], None] | None = getattr(self, f"_{type(node).__name__.lower()}", None)
             if form is None:
                 raise self._error(node, f"a function of blocks has no {type(node).__name__}")
             form(node)

@@ -47,7 +47,7 @@ def prim_func(func: Callable[..., object], is_entry: bool = False, is_inline: bo
 @overload
 def prim_func(
     func: None = None, is_entry: bool = False, is_inline: bool | None = None
-) -> Callable[[Callable[..., Any]], PyPrimFunc]: ...
+) -> Callable[[Callable[..., object]], PyPrimFunc]: ...
 def prim_func(
     func: Callable[..., object] | None = None, is_entry: bool = False, is_inline: bool | None = None
 ) -> Callable[..., object] | PyPrimFunc:
@@ -68,9 +68,9 @@ def prim_func(
 
 
 @overload
-def macro(func: Callable[..., Any], *, hygienic: bool = True) -> Macro: ...
+def macro(func: Callable[..., object], *, hygienic: bool = True) -> Macro: ...
 @overload
-def macro(func: None = None, *, hygienic: bool = True) -> Callable[[Callable[..., Any]], Macro]: ...
+def macro(func: None = None, *, hygienic: bool = True) -> Callable[[Callable[..., object]], Macro]: ...
 def macro(func: Callable[..., object] | None = None, *, hygienic: bool = True) -> Any:
     """Decorator of macros: statements pasted at the call. `hygienic=False` resolves names at the call site."""
     if func is None:

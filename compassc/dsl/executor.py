@@ -35,7 +35,7 @@ LATE_ROLES = ("const", "descriptor")
 """Parameters whose content is part of aipu.bin: the graph is built when the arguments are there."""
 
 
-def _run(program: Program | RemoteProgram, args: Sequence[Any]) -> None:
+def _run(program: Program | RemoteProgram, args: Sequence[object]) -> None:
     """Run a program once; what the kernel prints goes to stdout, as in PySim."""
     printed = program.call(args).printf
     if printed:
@@ -79,7 +79,7 @@ class Executor:
         self._session: rpc.Session | None = None
         self._remote: RemoteProgram | None = None
         self._program: Program | None = None
-        self._programs: dict[Any, Program] = {}
+        self._programs: dict[object, Program] = {}
         self._lock = threading.Lock()
 
     @property

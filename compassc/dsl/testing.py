@@ -94,7 +94,7 @@ def _range(kind: NumpyDType, low: float | None, high: float | None) -> tuple[flo
     return least, most
 
 
-def _values(kind: np.dtype[Any], dims: tuple[int, ...], least: float, most: float) -> Array:
+def _values(kind: np.dtype[np.generic], dims: tuple[int, ...], least: float, most: float) -> Array:
     if kind.kind in "iu":
         return _random().integers(int(least), int(most), dims, dtype=kind, endpoint=True)
     if least == most:

@@ -27,7 +27,7 @@ _DTYPE_RE = re.compile(r"(int|uint|float|bfloat|bool|void)(\d+)?(?:x(\d+))?\Z")
 _QUESTION_RE = re.compile(r"is_(void|int|uint|integer|bool|float|bfloat|floating)(\d+)?(?:_(scalar|vector))?\Z")
 _LEGAL_BITS = {"int": (8, 16, 32, 64), "uint": (8, 16, 32, 64), "float": (16, 32, 64), "bfloat": (16,)}
 
-_CODE_NUMBERS: dict[Any, str] = {0: "int", 1: "uint", 2: "float", 4: "bfloat"}
+_CODE_NUMBERS: dict[object, str] = {0: "int", 1: "uint", 2: "float", 4: "bfloat"}
 
 _INT_RANGE = {
     (code, bits): (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if code == "int" else (0, (1 << bits) - 1)
@@ -215,7 +215,7 @@ class PointerType:
     def __repr__(self) -> str:
         return f"{self.elem}*"
 
-    def __reduce__(self) -> tuple[Any, tuple[DataType, str]]:
+    def __reduce__(self) -> tuple[object, tuple[DataType, str]]:
         return pointer_type, (self.elem, self.scope)
 
 

@@ -34,7 +34,7 @@ else:
 
 _N = TypeVar("_N")
 _T = TypeVar("_T")
-_REQUIRED: Any = object()
+_REQUIRED: object = object()
 
 ONE, OPTIONAL, MANY, BUFFER, BODY, OPTIONAL_BODY, VALUE = "one optional many buffer body optional-body value".split()
 _KINDS = {
@@ -136,7 +136,7 @@ class Node:
         values = {f.name: getattr(self, f.name) for f in self.declared}
         return type(self)(**{**values, **changes})
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return restored, (type(self), {f.name: getattr(self, f.name) for f in self.declared})
 
 

@@ -530,7 +530,7 @@ def _t_call(node: ast.AST) -> str:
 
 def _axis(node: ast.stmt) -> str:
     """`spatial` of `v = T.axis.spatial(...)`."""
-    value: Any = getattr(node, "value", None)
+    value: object = getattr(node, "value", None)
     func = getattr(value, "func", None)
     axis = isinstance(node, ast.Assign) and isinstance(func, ast.Attribute) and ast.unparse(func.value) == "T.axis"
     return str(func.attr) if axis and func is not None and func.attr in S.AXIS_KINDS else ""

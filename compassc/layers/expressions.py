@@ -125,7 +125,7 @@ class OnTarget:
 
     target: str
     references: dict[str, str] = field(default_factory=dict)
-    _modules: dict[str, tuple[Any, LayerExpression]] = field(default_factory=dict)
+    _modules: dict[str, tuple[object, LayerExpression]] = field(default_factory=dict)
 
     def __call__(self, layer: Layer, inputs: Sequence[Array]) -> list[Array]:
         try:

@@ -149,7 +149,7 @@ class LayerLibrary:
     def _work(self, kernel: Kernel, nodes: Sequence[Node]) -> KernelCall:
         """The call of a kernel of layers."""
         tensors = {t.name: t for n in nodes for t in (*n.inputs, *n.outputs)}
-        args: list[Any] = []
+        args: list[object] = []
         for i, value in enumerate(kernel.arguments):
             if isinstance(value, Tensor):
                 args.append(tensors[value.name])

@@ -44,9 +44,9 @@ class InLanes:
     def constant(self, array: Array) -> Value:
         return self.k.broadcast(array)
 
-    def __call__(self, name: str, *operands: Any, **attributes: Any) -> Value:
+    def __call__(self, name: str, *operands: object, **attributes: Any) -> Value:
         sources: dict[object, Value] = {}
-        given: list[Any] = []
+        given: list[object] = []
         for n, operand in enumerate(operands):
             if isinstance(operand, Value):
                 kind = "bool" if operand.dtype.is_bool else "float32"

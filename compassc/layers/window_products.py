@@ -6,7 +6,6 @@ In the type of the weights: real numbers, or whole ones whose sums that type hol
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -42,7 +41,7 @@ def window_sums(
     groups: int,
     fill: float,
     end: Callable[[Array], Array],
-    made_type: np.dtype[Any] | type,
+    made_type: np.dtype[np.generic] | type,
 ) -> Array:
     """`end(sums)` of the sums [n, positions..., O], as `made_type`; `end` gets parts of them, which it may overwrite.
 

@@ -51,7 +51,7 @@ class Move:
     stmt: Stmt
     inward: bool
     array: Var
-    far: Any
+    far: object
     """The memory at the other side; None where a tile is only filled."""
 
 
@@ -193,7 +193,7 @@ class Turns:
         """The transfer that a statement is; None where it does anything else, too."""
         if not isinstance(s, (S.Evaluate, S.IfThenElse, S.For)):
             return None
-        found: list[tuple[bool, Var, Any]] = []
+        found: list[tuple[bool, Var, object]] = []
         for x in walk_stmts((s,)):
             if isinstance(x, (S.IfThenElse, S.For, S.Let)):
                 if not all(map(is_pure, x.exprs())):

@@ -61,7 +61,7 @@ class Samples:
         return Samples(min(many, self.count), self.get)
 
 
-def load(source: Any, graph: Graph, pictures: Pictures | None = None, limit: int | None = None) -> Samples:
+def load(source: object, graph: Graph, pictures: Pictures | None = None, limit: int | None = None) -> Samples:
     """The samples of a source: an .npy or .npz file, a folder of images, FILE.py:NAME of a data set class or function,
     an array, a mapping of arrays, or a sequence of samples. At most `limit` of them.
 

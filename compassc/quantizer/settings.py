@@ -74,7 +74,7 @@ FREE = ("multiplier_bits", "bias_effective_bits", "table_bits")
 CHOICES: dict[str, tuple[str, ...]] = {
     "activation_mode": MODES, "weight_mode": MODES, "float": FLOAT_TYPES, "rounding": ROUNDINGS,
 }  # fmt: skip
-SWITCH: tuple[str, Callable[[Any], bool]] = ("true or false", lambda value: isinstance(value, bool))
+SWITCH: tuple[str, Callable[[object], bool]] = ("true or false", lambda value: isinstance(value, bool))
 OF_GRAPH: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "fallback": (f"one of {', '.join(FLOAT_TYPES)}", lambda value: value in FLOAT_TYPES),
     "momentum": ("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1),
@@ -135,7 +135,7 @@ class Settings:
     """
 
     common: LayerSettings = LayerSettings()
-    layers: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    layers: tuple[tuple[str, Mapping[str, object]], ...] = ()
     fallback: str = "float16"
     equalise: bool = False
     correct_biases: bool = False
@@ -209,7 +209,7 @@ class Settings:
     @cached_property
     def _exact(self) -> dict[str, dict[str, object]]:
         """Settings of layers that are named in full: there may be as many as layers."""
-        made: dict[str, dict[str, Any]] = {}
+        made: dict[str, dict[str, object]] = {}
         for key, given in self.layers:
             name = exact_name(key)
             if name is not None and not key.startswith(BY_TYPE):

@@ -271,7 +271,7 @@ def _refused(config: Config) -> list[CompassError]:
 
 def _of_graph(config: Config, faults: list[CompassError]) -> dict[str, object]:
     """Settings that are of all layers."""
-    made: dict[str, Any] = {}
+    made: dict[str, object] = {}
     target = config.get("optimizer", "min_compatible_zhouyi_target", default="X2").upper().split("_")[0]
     if target in OLD_TARGETS and not config.get("optimizer", "bias_effective_bits"):
         made["bias_effective_bits"] = 16

@@ -196,7 +196,7 @@ def declared(name: str, shape: tuple[Expr, ...], kind: DataType) -> Buffer:
 
 
 def decl_buffer(
-    shape: Any,
+    shape: object,
     dtype: object = None,
     name: str = "buffer",
     data: object = None,
@@ -206,7 +206,7 @@ def decl_buffer(
     data_alignment: int = -1,
     offset_factor: int = 0,
     buffer_type: str = "",
-    axis_separators: Sequence[Any] | None = None,
+    axis_separators: Sequence[object] | None = None,
 ) -> View:
     """A buffer of a shape and a type (float32 unless it is said), to be bound to a tensor (`binds`, `in_buffers`).
 

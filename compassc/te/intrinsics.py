@@ -42,7 +42,7 @@ class CallEffectKind(IntEnum):
     Opaque = 3
 
 
-_ATTRIBUTES: dict[str, dict[str, tuple[int, Any]]] = {}
+_ATTRIBUTES: dict[str, dict[str, tuple[int, object]]] = {}
 _RULES: dict[tuple[str, str], tuple[int, Rule]] = {}
 
 

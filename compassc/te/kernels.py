@@ -45,7 +45,7 @@ class TEKernel(Kernel):
         code = self.function.__code__
         return Span(code.co_filename, code.co_firstlineno)
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
+    def __call__(self, *args: object, **options: object) -> Any:
         return self.function(*args, **options)
 
     def schedule(self, target: str) -> tuple[Schedule, list[Any]]:
@@ -107,7 +107,7 @@ class TEKernel(Kernel):
         return module.map_functions(lambda f: f.replace(span=self.span) if f.name == module.entry else f), made
 
 
-def kernel(function: Callable[..., Any]) -> TEKernel:
+def kernel(function: Callable[..., object]) -> TEKernel:
     """Decorates a function that gives `(schedule, [A, B, C])`, or `[A, B, C]` for a default schedule."""
     if not inspect.isfunction(function):
         raise ExpressionTypeError(f"te.kernel decorates a function, got {type(function).__name__}")

@@ -48,7 +48,7 @@ built module does not give them."""
 
 def lower(
     schedule: object,
-    args: Sequence[Any] | None = None,
+    args: Sequence[object] | None = None,
     name: str = "main",
     target: object = None,
     simple_mode: bool = False,

@@ -438,7 +438,7 @@ def decl_tensor_intrin(
     name: str = "tensor_intrin",
     binds: Mapping[Tensor, View] | None = None,
     scalar_params: object = None,
-    default_buffer_params: Mapping[str, Any] | None = None,
+    default_buffer_params: Mapping[str, object] | None = None,
 ) -> TensorIntrin:
     """An intrinsic for `tensorize`. `op`: an operation on placeholders that says what it computes; `fcompute(ins, outs)`
     gives its statements (`call_kernel`, `view.store`): a body, or (whole, reset, update) when it reduces, where `reset`

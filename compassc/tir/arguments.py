@@ -14,7 +14,7 @@ class Check(NamedTuple):
     """What an argument is: the words for it, and whether a value is one. `several`: a list or tuple of them."""
 
     words: str
-    fits: Callable[[Any], bool]
+    fits: Callable[[object], bool]
     several: bool = False
 
 

@@ -24,7 +24,7 @@ from compassc.tir.index_map import IndexMap
 if TYPE_CHECKING:
     from compassc.tir.base import Base
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+_F = TypeVar("_F", bound=Callable[..., object])
 
 
 class Symbol:

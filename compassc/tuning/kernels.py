@@ -41,7 +41,7 @@ def autotune(
     reference: Callable[..., object] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
-) -> Callable[[Callable[..., Any]], Autotuned]:
+) -> Callable[[Callable[..., object]], Autotuned]:
     """Decorator of a function that takes constants and gives a kernel (ours: the vendor's language has none).
 
     `configs`: the constants to choose from, the first one is used without tuning; or `space`: values of each constant,

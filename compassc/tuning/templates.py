@@ -95,7 +95,7 @@ class AnnotateEntity:
 class OtherEntity:
     """A value: `val`."""
 
-    val: Any
+    val: object
 
 
 Entity = SplitEntity | ReorderEntity | AnnotateEntity | OtherEntity

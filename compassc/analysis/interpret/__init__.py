@@ -36,7 +36,7 @@ class Undefined(CompassError):
 # ---------------------------------------------------------------------------------------------------- expressions
 
 
-def evaluate(e: E.Expr, values: Mapping[E.Var, Any]) -> Any:
+def evaluate(e: E.Expr, values: Mapping[E.Var, object]) -> Any:
     """The value of an expression for values of its variables: a Python int, a NumPy scalar for reals, an array for vectors.
 
     None where the value is not known: a variable has none, memory is read, something is called, or C leaves it open.
@@ -274,7 +274,7 @@ def _cell(name: str, kind: DataType, value: object) -> M.Address:
     return address
 
 
-_HELPERS: dict[str, Any] = {
+_HELPERS: dict[str, object] = {
     "__builtins__": {"range": range},
     "truth": bool,
     "minimum": min,

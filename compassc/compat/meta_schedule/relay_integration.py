@@ -125,7 +125,7 @@ def compile_relay(
 ) -> Any:  # fmt: skip
     """The program with schedules of a database: of `relay.build` with the backend `graph`, of `relay.vm.compile` with `vm`. ValueError
     for other backends."""
-    makers: dict[str, Callable[[], Any]] = {
+    makers: dict[str, Callable[[], object]] = {
         "graph": lambda: build(mod, target, executor=executor, runtime=runtime, params=params),
         "vm": lambda: compile_for_machine(mod, target, params=params),
     }

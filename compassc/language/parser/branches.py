@@ -29,7 +29,7 @@ class Statements(Protocol):
     def keep(self, value: object, name: str = "item") -> Any:
         """A value that later statements do not change."""
 
-    def emit(self, make: Any, *args: Any) -> None:
+    def emit(self, make: object, *args: object) -> None:
         """Append a statement."""
 
     def append(self, statement: S.Stmt) -> None:

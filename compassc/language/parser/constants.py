@@ -38,7 +38,7 @@ def items_of(value: object, what: str) -> list[object]:
             f"{what} runs over range, the loops of S or a constant sequence, not over {kind_name(value)}",
             "use range(...) and subscript",
         )
-    found: list[Any] = []
+    found: list[object] = []
     for item in value:
         if len(found) == MOST_ITEMS:
             raise language_error(
@@ -95,7 +95,7 @@ def comprehension(
     make: Callable[[], object],
 ) -> list[object]:
     """`make()` for each turn of the loops of a comprehension, with their variables bound."""
-    found: list[Any] = []
+    found: list[object] = []
 
     def turn(position: int) -> None:
         if position == len(clauses):
@@ -125,6 +125,6 @@ def _holds(value: object) -> bool:
     return bool(value)
 
 
-def added(items: Iterable[Any], start: Any = 0) -> Any:
+def added(items: Iterable[object], start: object = 0) -> Any:
     """Python's `sum` of a kernel's values."""
     return functools.reduce(lambda a, b: binary("+", a, b), items, start)

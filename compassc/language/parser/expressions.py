@@ -268,7 +268,7 @@ class Evaluator:
         return self.checked(value)
 
     @staticmethod
-    def checked(value: Any) -> object:
+    def checked(value: object) -> object:
         """A value of Python; NumPy's scalars are Python's numbers. CompassError for those that are none."""
         if type(value).__module__ != "numpy" or isinstance(value, type) or not hasattr(value, "dtype"):
             return value
@@ -292,7 +292,7 @@ class Evaluator:
         return set(self._items(node.elts))
 
     def _items(self, nodes: list[ast.expr]) -> list[Any]:
-        out: list[Any] = []
+        out: list[object] = []
         for n, value in zip(nodes, self.all(n.value if isinstance(n, ast.Starred) else n for n in nodes)):
             if isinstance(n, ast.Starred):
                 out.extend(value)
@@ -479,7 +479,7 @@ class Evaluator:
             )
         values = self._items([*node.args, *(k.value for k in node.keywords)])
         args, named = values[: len(values) - len(node.keywords)], values[len(values) - len(node.keywords) :]
-        kwargs: dict[str, Any] = {}
+        kwargs: dict[str, object] = {}
         for k, value in zip(node.keywords, named):
             kwargs.update(value if k.arg is None else {k.arg: value})
         given = zip(node.args, args) if len(args) == len(node.args) else ()
@@ -502,7 +502,7 @@ class Evaluator:
         finally:
             self.chain.pop()
 
-    def call(self, func: Any, args: list[object], kwargs: dict[str, object], written: ast.expr) -> object:
+    def call(self, func: object, args: list[object], kwargs: dict[str, object], written: ast.expr) -> object:
         """The value of a call of a function that is no kernel function; `written`: how the kernel names it."""
         if not callable(func):
             raise CompassError(

@@ -168,7 +168,7 @@ class FunctionParser(FunctionContext):
             )
 
     @staticmethod
-    def combine(symbol: str, a: object, b: Any) -> Operators:
+    def combine(symbol: str, a: object, b: object) -> Operators:
         return binary(symbol, a, b)
 
     def stmt_Expr(self, node: ast.Expr) -> None:

@@ -73,7 +73,7 @@ def _matmul(draw: Draw, kind: str, x: Tensor) -> Layer | None:
 @sample("BatchNorm", "BiasAdd")
 def _batch_norm(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     c = x.shape[-1] if x.shape else 1
-    given: dict[str, Any] = {"axis": len(x.shape) - 1}
+    given: dict[str, object] = {"axis": len(x.shape) - 1}
     if not x.is_integer:
         constants = {"weights": draw.array(x.dtype, c), "biases": draw.array(x.dtype, c)}
         return layer_of(draw, kind, [x], draw.tensor(x.shape, x.dtype), constants, **given)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -57,7 +56,7 @@ def parameters(layer: Layer, method: str, out: Tensor) -> tuple[dict[str, object
 def _limits(layer: Layer, out: Tensor) -> dict[str, object]:
     """With 8 bits more than the output has where it has 8."""
     fine = (256.0, 0) if out.integer.bits <= 8 else (1.0, out.scalar_zero)
-    made: dict[str, Any] = {}
+    made: dict[str, object] = {}
     for key in ("clip_min", "clip_max"):
         value = np.float32(layer.number(key))
         scale = np.float32(fine[0]) * np.float32(out.scalar_scale)

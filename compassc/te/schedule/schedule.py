@@ -77,7 +77,7 @@ class Schedule:
         for stage, state in stages:
             stage.restore(state)
 
-    def __getitem__(self, key: Any) -> Stage:
+    def __getitem__(self, key: object) -> Stage:
         """The stage of a tensor, an operation or a label, or the group of a label. ScheduleError when it has none."""
         if isinstance(key, str):
             return self.stage(key)
@@ -162,7 +162,7 @@ class Schedule:
         return op.output(0)
 
     @primitive
-    def cache_write(self, tensor: Any, scope: str) -> Any:
+    def cache_write(self, tensor: object, scope: str) -> Any:
         """A stage that computes the tensor in another memory; the old one becomes a copy of it, in plain loops again. The
         axes of the new one are the loops that the old one had, in their order: its memory is laid out so. Outputs of one
         operation are given together, as a list."""
@@ -315,7 +315,7 @@ class Group:
             raise AttributeError(f"a group has no '{name}'")
         members = ", ".join(stage.label for stage in self.members)
 
-        def refuse(*_: Any, **__: Any) -> None:
+        def refuse(*_: object, **__: object) -> None:
             raise ScheduleError(f"{name} of '{self.label}': a group has no loops", f"take the step on one of {members}")
 
         return refuse

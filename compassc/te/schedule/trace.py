@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from compassc.te.schedule.stage import Stage
 
 _V = TypeVar("_V")
-_F = TypeVar("_F", bound=Callable[..., Any])
+_F = TypeVar("_F", bound=Callable[..., object])
 FORMAT = "compassc-trace/1"
 
 
@@ -166,7 +166,7 @@ def _is_place(value: object) -> bool:
 
 
 _is_range = _items(is_label, _is_argument, _is_argument)
-_FORMS: dict[str, Callable[[Any], bool]] = {
+_FORMS: dict[str, Callable[[object], bool]] = {
     "axis": _items(is_label, is_label),
     "stage": is_label,
     "tensor": _items(is_label, _is_place),
@@ -342,7 +342,7 @@ def replay(schedule: Schedule, trace: Trace) -> Schedule:
     """Takes the steps of a trace on a schedule; gives the schedule. ScheduleError where a step does not go with it."""
     for number, step in enumerate(trace):
         with step_of_trace(number, step.primitive):
-            on: Any = schedule.stage(step.stage) if step.stage else schedule
+            on: object = schedule.stage(step.stage) if step.stage else schedule
             method = getattr(type(on), step.primitive, None)
             if method is None or not hasattr(method, "__wrapped__"):
                 raise ScheduleError(f"there is no primitive '{step.primitive}'")

@@ -118,7 +118,12 @@ def _at_once(layer: Layer) -> bool:
 
 
 def _windowed(
-    layer: Layer, x: Array, weights: Array, fill: float, kind: np.dtype[Any] | type, end: Callable[[Array], Array]
+    layer: Layer,
+    x: Array,
+    weights: Array,
+    fill: float,
+    kind: np.dtype[np.generic] | type,
+    end: Callable[[Array], Array],
 ) -> Array:
     """`end(sums)` of the sums of products under the window, as the type `kind`."""
     whole = _at_once(layer)
