@@ -37,6 +37,7 @@ LOOPS: tuple[str, ...] = (
     "ShareVectors",
     "ReuseLoads",
     "ShareLoads",
+    "ShareConversions",
     "RemoveNoOp",
     "VerifyMemory",
 )
