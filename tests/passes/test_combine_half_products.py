@@ -1,4 +1,4 @@
-"""Products of halves that are added in float32: to even and odd lanes, without conversions, to the bit."""
+"""CombineHalfProducts: products of halves are added in float32, to even and odd lanes without conversions, to the bit."""
 
 from __future__ import annotations
 
@@ -49,3 +49,9 @@ def test_sums_have_the_bits_of_fused_sums(target, scale):
 def test_other_sums_are_left(kind, lanes):
     s, args = product(3, 37, 48, kind, lanes)
     assert "vfmae" not in te.lower(s, args, "k", target="X2_1204").script()
+
+
+def test_a_vector_to_which_more_is_added_is_left(check):
+    params = 'p: T.ptr("float32", "global"), q: T.ptr("float32", "global")'
+    before = "total: T.float32x16 = T.splat(T.float32(0.0), 16)\ntotal = (total + p[T.ramp(0, 1, 16)])\n"
+    check("CombineHalfProducts", params, before + "q[T.ramp(0, 1, 16)] = total")
