@@ -154,7 +154,7 @@ wheel:
 lint: $(DEVELOPED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy $(addprefix -p ,$(TYPED))
+	$(BIN)/mypy $(addprefix -p ,$(TYPED)) -m compassc.jupyter -m compassc.services -m compassc.__main__
 
 format: $(DEVELOPED)
 	$(BIN)/ruff format .

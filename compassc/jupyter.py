@@ -13,12 +13,12 @@ import ast
 import itertools
 import shlex
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
-from compass_core.arrays import Array
 from compass_core.errors import CompassError, UsageError, render
 from compass_runtime.profile.page import page
 from compass_runtime.profile.table import text
@@ -67,7 +67,7 @@ class Line:
         """The name of the kernel that is called."""
         return self.call.func.id if self.call is not None and isinstance(self.call.func, ast.Name) else None
 
-    def arguments(self, namespace: dict[str, int]) -> list[Any]:
+    def arguments(self, namespace: dict[str, object]) -> list[object]:
         """The values of the call's arguments."""
         call = ast.Expression(ast.Tuple(self.call.args if self.call is not None else [], ast.Load()))
         return list(eval(compile(ast.fix_missing_locations(call), "<%%compass>", "eval"), namespace))
@@ -77,18 +77,18 @@ def _usage(message: str) -> UsageError:
     return UsageError(f"%%compass: {message}", code="usage", help=USAGE)
 
 
-def compass(line: str, cell: str, namespace: dict[str, Array]) -> list[object]:
+def compass(line: str, cell: str, namespace: dict[str, object]) -> list[object]:
     """What the magic shows: objects with a form as HTML and one as text. CompassError for mistakes in line or cell."""
     wanted = Line.parse(line)
     kernel = _kernel(cell, wanted.kernel, namespace)
     built = BuildManager(wanted.target or None).build(kernel)
-    shown: list[Any] = [Shown(_code_page(built, kernel.__name__), built.c_code)]
+    shown: list[object] = [Shown(_code_page(built, kernel.__name__), built.c_code)]
     if wanted.call is not None:
         shown.append(_profiled(built, wanted.arguments(namespace)))
     return shown
 
 
-def _kernel(cell: str, name: str | None, namespace: dict[str, Array]) -> PyPrimFunc:
+def _kernel(cell: str, name: str | None, namespace: dict[str, object]) -> PyPrimFunc:
     """Run the cell, and give the kernel to build: the one called, or the only one that no other kernel of the cell calls."""
     path = _file(cell)
     exec(compile(cell, str(path), "exec", dont_inherit=True), namespace)  # noqa: S102 - a cell is the user's own program
@@ -147,7 +147,15 @@ def _profiled(built: Executor, arguments: list[object]) -> Shown:
     return Shown(f"<pre>{escape(table)}</pre>{frame}", table)
 
 
-def load_ipython_extension(shell: object) -> None:
+class Shell(Protocol):
+    """What the extension asks of IPython's shell."""
+
+    user_ns: dict[str, object]
+
+    def register_magic_function(self, func: Callable[[str, str], None], kind: str, name: str) -> None: ...
+
+
+def load_ipython_extension(shell: Shell) -> None:
     """Registers the magic; `%load_ext compassc.jupyter` calls it."""
 
     def magic(line: str, cell: str) -> None:

@@ -76,7 +76,7 @@ def _functions() -> tuple[Callable[[], int], Callable[[int], None]]:
     for path in sorted({line.split(maxsplit=5)[5] for line in lines if "openblas" in line.rpartition("/")[2]}):
         if "numpy" not in path and "site-packages" in path:
             continue  # another package's own
-        found: object = ctypes.CDLL(path)
+        found = ctypes.CDLL(path)
         for name in NAMES:
             if hasattr(found, name.format("get")) and hasattr(found, name.format("set")):
                 return getattr(found, name.format("get")), getattr(found, name.format("set"))

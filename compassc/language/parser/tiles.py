@@ -187,7 +187,7 @@ def parse_shared_loop(fp: FunctionContext, spec: LoopSpec, names: list[str], bod
     turn = E.Var(names[0] if len(names) == 1 else machine._name("turn"), INT32, True)
 
     def inside() -> None:
-        rest: object = Value(turn)
+        rest = Value(turn)
         places: list[object] = []
         for c in reversed(counts[1:]):
             places.append(machine.let("_place", _divided("mod", rest, c)))

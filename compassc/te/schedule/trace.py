@@ -342,7 +342,7 @@ def replay(schedule: Schedule, trace: Trace) -> Schedule:
     """Takes the steps of a trace on a schedule; gives the schedule. ScheduleError where a step does not go with it."""
     for number, step in enumerate(trace):
         with step_of_trace(number, step.primitive):
-            on: object = schedule.stage(step.stage) if step.stage else schedule
+            on = schedule.stage(step.stage) if step.stage else schedule
             method = getattr(type(on), step.primitive, None)
             if method is None or not hasattr(method, "__wrapped__"):
                 raise ScheduleError(f"there is no primitive '{step.primitive}'")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import ExitStack
+from typing import Any
 
 import numpy as np
 
@@ -142,7 +143,7 @@ def absolute(k: LayerKernel, layer: Layer, x: Value) -> Value:
 @elementwise("Negative")
 def negative(k: LayerKernel, layer: Layer, x: Value) -> Value:
     if not layer.is_quantised:
-        nothing: object = 0.0 if x.kind == "float32" else 0
+        nothing: Any = 0.0 if x.kind == "float32" else 0
         return k.let(nothing - x, low=-x.high, high=-x.low)
     moved = _negatable(k, layer, k.shifted(x, layer.input.scalar_zero))
     out = layer.output
