@@ -107,7 +107,7 @@ def _find_module(ctx: click.Context, _: click.Parameter, value: str | None) -> N
             ctx.meta[_ENTRY] = kernel
 
 
-def _source(needed: bool) -> Callable[[click.Context, click.Parameter, Any], object]:
+def _source(needed: bool) -> Callable[[click.Context, click.Parameter, object], object]:
     """A callback of the argument `source`: what is given, or the file of the module that is."""
 
     def found(ctx: click.Context, parameter: click.Parameter, value: object) -> object:
@@ -146,7 +146,7 @@ def chain(*decorators: Decorator) -> Decorator:
     return apply
 
 
-def _into_talk(attribute: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+def _into_talk(attribute: str) -> Callable[[click.Context, click.Parameter, object], None]:
     """A callback that leaves the option's value with the command's Console."""
 
     def store(ctx: click.Context, _: click.Parameter, value: Any) -> None:

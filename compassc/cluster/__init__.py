@@ -35,7 +35,7 @@ class Cluster(Protocol):
 
     jobs: int
 
-    def run(self, function: Function, shared: Any, parts: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    def run(self, function: Function, shared: object, parts: Iterable[object]) -> Iterator[tuple[int, Any]]:
         """The outcomes with the numbers of their parts, as they come. What the function raises is raised here."""
 
 
@@ -44,7 +44,7 @@ class Here:
 
     jobs = 1
 
-    def run(self, function: Function, shared: Any, parts: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    def run(self, function: Function, shared: object, parts: Iterable[object]) -> Iterator[tuple[int, Any]]:
         for number, part in enumerate(parts):
             yield number, function(shared, part)
 

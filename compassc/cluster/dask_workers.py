@@ -41,10 +41,10 @@ class _Workers:
 
     def __init__(self, client: Any, jobs: int) -> None:
         self._client, self.jobs = client, jobs
-        self._sent: tuple[Any, Any] | None = None
+        self._sent: tuple[object, Any] | None = None
         """What was shared last, and where the workers have it."""
 
-    def run(self, function: Function, shared: Any, parts: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    def run(self, function: Function, shared: object, parts: Iterable[object]) -> Iterator[tuple[int, Any]]:
         from distributed import as_completed
 
         if self._sent is None or self._sent[0] is not shared:
@@ -80,7 +80,7 @@ class _Workers:
         finally:
             self._client.cancel([f for f in list(futures.futures)], force=True)
 
-    def _send(self, shared: Any) -> Any:
+    def _send(self, shared: object) -> Any:
         return self._client.scatter(shared, broadcast=True, hash=False)
 
     @staticmethod

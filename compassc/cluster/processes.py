@@ -98,14 +98,14 @@ class _Processes:
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
         self._idle: list[Worker] = []
-        self._sent: tuple[Any, bytes] | None = None
+        self._sent: tuple[object, bytes] | None = None
         """What was shared last, and its bytes."""
 
     def close(self) -> None:
         while self._idle:
             self._idle.pop().close()
 
-    def run(self, function: Function, shared: Any, parts: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    def run(self, function: Function, shared: object, parts: Iterable[object]) -> Iterator[tuple[int, Any]]:
         if self._sent is None or self._sent[0] is not shared:
             self._sent = shared, packed(shared)
         left = enumerate(parts)

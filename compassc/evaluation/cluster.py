@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from compassc.cluster import need, open_cluster
 from compassc.evaluation.data import DataSet
-from compassc.evaluation.running import Asked, Content, Part, run_elsewhere
+from compassc.evaluation.running import Asked, Content, Item, Part, run_elsewhere
 from compassc.models.model import Model
 
 Shared = tuple[Content, str, Asked]
@@ -26,6 +25,6 @@ def run_parts(
             yield from need([(number, part)])
 
 
-def _part(shared: Shared, items: Sequence[Any]) -> Part:
+def _part(shared: Shared, items: Sequence[Item]) -> Part:
     content, key, asked = shared
     return run_elsewhere(content, key, items, asked)

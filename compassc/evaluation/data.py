@@ -26,14 +26,14 @@ class DataSet:
     `rows`: of a model whose run takes several samples at once, so many labels belong to what a run takes."""
 
     samples: Samples
-    labels: Sequence[Any] | None = None
+    labels: Sequence[object] | None = None
     source: str = "the data"
     rows: int = 1
 
     def __len__(self) -> int:
         return len(self.samples)
 
-    def part(self, numbers: Sequence[int]) -> list[tuple[int, Mapping[str, Array], Any]]:
+    def part(self, numbers: Sequence[int]) -> list[tuple[int, Mapping[str, Array], object]]:
         """Some of the samples, with their numbers and labels."""
         return [(i, self.samples[i], None if self.labels is None else self.labels[i]) for i in numbers]
 
@@ -122,7 +122,7 @@ def _has_labels(dataset: Any, graph: Graph) -> bool:
     return isinstance(first, (tuple, list)) and len(first) == 2 and not several
 
 
-class _Second(Sequence[Any]):
+class _Second(Sequence[object]):
     """The labels of a sequence of pairs."""
 
     def __init__(self, dataset: Any) -> None:

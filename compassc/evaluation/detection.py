@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ class MeanPrecision:
     def __init__(self, centred: bool) -> None:
         self.centred = centred
 
-    def of(self, outputs: Sequence[Array], label: Any) -> Found:
+    def of(self, outputs: Sequence[Array], label: object) -> Found:
         """What is kept of a sample. CompassError where outputs or label have other shapes."""
         boxes, scores = _boxes_and_scores(outputs)
         wanted = np.asarray(label, np.float64)

@@ -21,7 +21,7 @@ PLACES = (1, 5)
 class Metric(Protocol):
     """A measure in two steps, of which the first may be done anywhere."""
 
-    def of(self, outputs: Sequence[Array], label: Any) -> Any:
+    def of(self, outputs: Sequence[Array], label: object) -> object:
         """What is kept of a sample."""
 
     def total(self, kept: Sequence[Any]) -> Mapping[str, float]:
@@ -31,7 +31,7 @@ class Metric(Protocol):
 class TopK:
     """Classification: the share of samples whose class is the likeliest one, or among the five likeliest."""
 
-    def of(self, outputs: Sequence[Array], label: Any) -> tuple[int, int]:
+    def of(self, outputs: Sequence[Array], label: object) -> tuple[int, int]:
         """The place of the right class, from 0, and how many there are. Of equal scores the first counts as higher.
 
         CompassError when the label is no class.
@@ -65,17 +65,17 @@ class Function:
         self.path, self.name = path, name
         self._function = _loaded(path, name)
 
-    def of(self, outputs: Sequence[Array], label: Any) -> tuple[Any, Any]:
+    def of(self, outputs: Sequence[Array], label: object) -> tuple[object, object]:
         return (outputs[0] if len(outputs) == 1 else tuple(outputs)), label
 
-    def total(self, kept: Sequence[tuple[Any, Any]]) -> dict[str, float]:
+    def total(self, kept: Sequence[tuple[object, object]]) -> dict[str, float]:
         help = "it takes a list of outputs and a list of labels, and gives a number or several by name"
         with blamed(self.path, f"the metric '{self.name}' failed", code="evaluation-metric", help=help):
             found = self._function([outputs for outputs, _ in kept], [label for _, label in kept])
             named = found if isinstance(found, Mapping) else {self.name: found}
             return {str(key): float(value) for key, value in named.items()}
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Function, (self.path, self.name)
 
 

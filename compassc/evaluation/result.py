@@ -26,7 +26,7 @@ class SubjectResult:
     similarity: Similarity
     samples: int
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> dict[str, object]:
         own = {"name": self.name, "title": self.title, "samples": self.samples, "metrics": dict(self.metrics)}
         return {**own, **self.similarity.as_data()}
 
@@ -58,7 +58,7 @@ class LayerResult:
         """Of the launch."""
         return self.run.cycles if self.run else 0.0
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> dict[str, object]:
         return {
             "tensor": self.tensor,
             "layer": self.layer,
@@ -164,7 +164,7 @@ class Evaluation:
         """A metric of a subject. KeyError where there is none."""
         return self.metrics[subject][name]
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> dict[str, object]:
         """Dictionaries, lists, numbers and texts."""
         return {
             "model": self.model.name,

@@ -27,7 +27,7 @@ from compassc.quantizer.similarity import Similarity
 
 LOOKED_INTO = 1
 """Samples for which the simulator shows every tensor of a quantised model; the outputs are compared for all."""
-Item = tuple[int, Mapping[str, Array], Any]
+Item = tuple[int, Mapping[str, Array], object]
 """The number of a sample, its inputs by tensor, its label."""
 
 

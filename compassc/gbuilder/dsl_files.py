@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core import files
 from compass_core.aipubin.dtypes import scalar_bits
@@ -89,7 +89,7 @@ def kernel_graph(info: KernelInfo, consts: Mapping[str, bytes]) -> Graph:
         for i, param in enumerate(info.by_role("input"))
     ]
     constants = {param.name: _constant(param, consts[param.name]) for param in info.by_role("const")}
-    attributes: dict[str, Any] = {
+    attributes: dict[str, object] = {
         f"{p.name}_type": IRDType(p.element.name)
         for p in info.by_role("const")
         if constants[p.name].dtype.name != p.element.name

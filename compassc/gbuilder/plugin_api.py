@@ -143,8 +143,8 @@ class SubgraphAttrs(dict[str, Any]):
     """What a plugin may set or use of the merged node: `attrs["keeping_layout"]` is `attrs.keeping_layout`."""
 
     keeping_layout: bool
-    valid_input_layouts: list[list[Any]]
-    valid_output_layouts: list[list[Any]]
+    valid_input_layouts: list[list[object]]
+    valid_output_layouts: list[list[object]]
     descriptorbase: Tensor
     private_buffers: list[Tensor]
 
@@ -252,7 +252,7 @@ def _modules(registered: list[Registration]) -> dict[str, ModuleType]:
 
         return attach
 
-    content: dict[str, dict[str, Any]] = {
+    content: dict[str, dict[str, object]] = {
         "AIPUBuilder": {"__path__": []},
         "AIPUBuilder.core": {
             "BuilderOpPlugin": BuilderOpPlugin,

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from compass_core.errors import CompassError
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., object])
 CONTRADICTIONS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 """What comes of inputs and attributes that no valid model has: a node that is refused, not a fault of the importer."""
 

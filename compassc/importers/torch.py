@@ -37,7 +37,7 @@ def import_file(path: Path, shapes: Shapes | None = None, outputs: Sequence[str]
     return import_program(_loaded(path), shapes, str(path), outputs)
 
 
-def _loaded(path: Path) -> Any:
+def _loaded(path: Path) -> object:
     """The program in a file."""
     _packages()
     import torch

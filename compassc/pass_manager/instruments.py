@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from compassc.pass_manager.context import PassInfo
 
 METHODS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass")
 
@@ -19,14 +22,14 @@ class PassInstrument:
     def exit_pass_ctx(self) -> None:
         """A context ends."""
 
-    def should_run(self, module: object, info: object) -> bool:
+    def should_run(self, module: object, info: PassInfo) -> bool:
         """Whether a pass is to run; all instruments must agree."""
         return True
 
-    def run_before_pass(self, module: object, info: object) -> None:
+    def run_before_pass(self, module: object, info: PassInfo) -> None:
         """A pass is about to run."""
 
-    def run_after_pass(self, module: object, info: object) -> None:
+    def run_after_pass(self, module: object, info: PassInfo) -> None:
         """A pass has given a module."""
 
 
@@ -43,11 +46,11 @@ class PassTimingInstrument(PassInstrument):
         self._lines: list[str] = []
         self._open: list[tuple[int, float]] = []
 
-    def run_before_pass(self, module: object, info: object) -> None:
+    def run_before_pass(self, module: object, info: PassInfo) -> None:
         self._open.append((len(self._lines), time.perf_counter()))
         self._lines.append("")
 
-    def run_after_pass(self, module: object, info: Any) -> None:
+    def run_after_pass(self, module: object, info: PassInfo) -> None:
         line, start = self._open.pop()
         self._lines[line] = f"{'  ' * len(self._open)}{info.name}: {(time.perf_counter() - start) * 1e6:.0f}us"
 
@@ -59,18 +62,18 @@ class PassTimingInstrument(PassInstrument):
 class PrintBeforeAll(PassInstrument):
     """Prints the module before each pass."""
 
-    def run_before_pass(self, module: object, info: Any) -> None:
+    def run_before_pass(self, module: object, info: PassInfo) -> None:
         sys.stdout.write(f"# before {info.name}\n{module}")
 
 
 class PrintAfterAll(PassInstrument):
     """Prints the module after each pass."""
 
-    def run_after_pass(self, module: object, info: Any) -> None:
+    def run_after_pass(self, module: object, info: PassInfo) -> None:
         sys.stdout.write(f"# after {info.name}\n{module}")
 
 
-def around(instruments: list[Any], info: Any, module: Any, run: Callable[[object], object]) -> Any:
+def around(instruments: Sequence[PassInstrument], info: PassInfo, module: Any, run: Callable[[object], object]) -> Any:
     """A pass with what instruments do before and after it."""
     if not all(i.should_run(module, info) for i in instruments):
         return module

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from compassc.ir.errors import ExpressionError
 from compassc.targets.target import Target
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 class GenericFunc:
@@ -18,7 +18,7 @@ class GenericFunc:
 
     def __init__(self, name: str, default: Callable[..., object] | None = None, native: bool = False) -> None:
         self.name, self.default, self.native = name, default, native
-        self._by_key: dict[str, Callable[..., Any]] = {}
+        self._by_key: dict[str, Callable[..., object]] = {}
         if default is not None:
             functools.update_wrapper(self, default)
 
@@ -48,7 +48,7 @@ class GenericFunc:
         """The function itself, which can be called from anywhere."""
         return self
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, *args: object, **named: object) -> Any:
         target = Target.current()
         keys = target.keys if target is not None else []
         found = next((self._by_key[k] for k in keys if k in self._by_key), self.default)
@@ -76,7 +76,7 @@ def generic_func(fdefault: Callable[..., object]) -> GenericFunc:
     return GenericFunc(fdefault.__name__, fdefault)
 
 
-def override_native_generic_func(func_name: str) -> Callable[[Callable[..., Any]], GenericFunc]:
+def override_native_generic_func(func_name: str) -> Callable[[Callable[..., object]], GenericFunc]:
     """Decorates the default of the function of a name, which replaces the one that there is."""
 
     def decorate(fdefault: Callable[..., object]) -> GenericFunc:

@@ -6,7 +6,6 @@ import ctypes
 import importlib.util
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from compass_core.errors import ToolchainError
 
@@ -14,7 +13,7 @@ HOW_TO_GET = "pip install nvidia-cuda-nvrtc-cu12"
 
 
 @lru_cache(maxsize=1)
-def library() -> Any | None:
+def library() -> ctypes.CDLL | None:
     """The library; None where there is none."""
     found: list[str] = []
     spec = importlib.util.find_spec("nvidia") and importlib.util.find_spec("nvidia.cuda_nvrtc")
@@ -49,7 +48,7 @@ def ptx(text: str, name: str, arch: str) -> str:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 
 
-def _text(nvrtc: object, program: ctypes.c_void_p, size_of: str, content_of: str) -> str:
+def _text(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, size_of: str, content_of: str) -> str:
     size = ctypes.c_size_t()
     _check(nvrtc, getattr(nvrtc, size_of)(program, ctypes.byref(size)))
     content = ctypes.create_string_buffer(size.value)
@@ -57,7 +56,7 @@ def _text(nvrtc: object, program: ctypes.c_void_p, size_of: str, content_of: str
     return content.value.decode(errors="replace")
 
 
-def _check(nvrtc: Any, status: int) -> None:
+def _check(nvrtc: ctypes.CDLL, status: int) -> None:
     if status:
         nvrtc.nvrtcGetErrorString.restype = ctypes.c_char_p
         said = (nvrtc.nvrtcGetErrorString(status) or b"").decode(errors="replace")

@@ -35,7 +35,7 @@ def of(function: S.PrimFunc) -> dict[str, Any]:
             raise NoForm(
                 f"'{p.name}' is no dimension of a tensor", "of what an array has, kernels are told its dimensions"
             )
-    params: list[dict[str, Any]] = []
+    params: list[dict[str, object]] = []
     for p in function.params:
         if isinstance(p.dtype, PointerType):
             shape = [_size(p, e, names) for e in shapes.get(p, ())]

@@ -6,11 +6,11 @@ Kernels call them by name (`te.call_packed`); they are registered when one of th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from compass_runtime.errors import FailedAssertion
+from compass_runtime.ndarray import NDArray
 from compass_runtime.packed import register_func
 
 _random = np.random.default_rng(0)
@@ -21,7 +21,7 @@ def _assertion(said: str) -> None:
     raise FailedAssertion(said, code="kernel-assertion")
 
 
-def _product(a: Any, b: Any, out: Any, transa: bool = False, transb: bool = False) -> None:
+def _product(a: NDArray, b: NDArray, out: NDArray, transa: bool = False, transb: bool = False) -> None:
     """The product of two matrices, or of stacks of them, each transposed where it is said."""
     sides = [np.swapaxes(x.numpy(), -1, -2) if t else x.numpy() for x, t in ((a, transa), (b, transb))]
     out.copyfrom(np.matmul(*sides).astype(out.dtype, copy=False))
@@ -33,19 +33,19 @@ def _seed(seed: int) -> None:
     _random = np.random.default_rng(seed)
 
 
-def _randint(low: int, high: int, out: Any) -> None:
+def _randint(low: int, high: int, out: NDArray) -> None:
     out.copyfrom(_random.integers(low, high, out.shape).astype(out.dtype))
 
 
-def _uniform(low: float, high: float, out: Any) -> None:
+def _uniform(low: float, high: float, out: NDArray) -> None:
     out.copyfrom(_random.uniform(low, high, out.shape).astype(out.dtype))
 
 
-def _normal(loc: float, scale: float, out: Any) -> None:
+def _normal(loc: float, scale: float, out: NDArray) -> None:
     out.copyfrom(_random.normal(loc, scale, out.shape).astype(out.dtype))
 
 
-def random_fill(out: Any) -> None:
+def random_fill(out: NDArray) -> None:
     """Fills an array for a measurement: real numbers from 0 to 10 that are not 0, whole ones from 0 to 7, truths."""
     kind = np.dtype(str(out.dtype)) if str(out.dtype) != "bfloat16" else None
     if kind is not None and kind.kind in "iu":

@@ -70,7 +70,7 @@ class CompassModule(Module):
         self._arguments: Arguments | None = None
         if description is not None:
             self._arguments = Arguments(str(description["name"]), parameters_of(description))
-        self._functions: dict[str, Callable[..., Any]] = {
+        self._functions: dict[str, Callable[..., object]] = {
             "compass_run": self.run,
             "compass_dynamic_run": self.dynamic_run,
             "compass_set_inputs": self.set_inputs,

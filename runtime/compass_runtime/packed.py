@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from compass_core.errors.suggest import help_for
 from compass_runtime.errors import RuntimeStateError, RuntimeTypeError, RuntimeValueError
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 _functions: dict[str, PackedFunc] = {}
 _lock = threading.Lock()
@@ -66,7 +66,7 @@ def pass_value(value: object, function: str, position: int) -> Any:
     return _pass_object(value, function, position)
 
 
-def _pass_object(value: object, function: str, position: int) -> Any:
+def _pass_object(value: object, function: str, position: int) -> object:
     from ctypes import c_void_p
 
     import numpy as np

@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_runtime.compare import Mismatch
 from compass_runtime.sizes import spell
@@ -125,7 +125,7 @@ def _time(seconds: float) -> str:
 def as_json(outcome: Outcome) -> str:
     """Everything as one JSON object."""
     job = outcome.job
-    tensors: list[dict[str, Any]] = []
+    tensors: list[dict[str, object]] = []
     for slot in (*job.inputs, *job.outputs):
         info, file = slot.info, outcome.files.get(slot.info.name)
         tensors.append(

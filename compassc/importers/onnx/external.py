@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core import files
 from compass_core.errors import CompassError
@@ -21,7 +21,7 @@ from compass_core.reading.limits import EXTERNAL_BYTES
 from compassc.importers.values import Refused
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
+    from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
 
 CODE = "onnx-external-data"
 _PACKED = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2, "FLOAT6E2M3": 6, "FLOAT6E3M2": 6}
@@ -81,13 +81,12 @@ def tensors_of(model: ModelProto) -> Iterator[TensorProto]:
         yield from _of_nodes(graph.node, graphs)
 
 
-def _of_nodes(nodes: Any, graphs: list[GraphProto]) -> Iterator[TensorProto]:
-    node: NodeProto
+def _of_nodes(nodes: Iterable[NodeProto], graphs: list[GraphProto]) -> Iterator[TensorProto]:
     for node in nodes:
         yield from _of_attributes(node.attribute, graphs)
 
 
-def _of_attributes(attributes: Any, graphs: list[GraphProto]) -> Iterator[TensorProto]:
+def _of_attributes(attributes: Iterable[AttributeProto], graphs: list[GraphProto]) -> Iterator[TensorProto]:
     """Those of attributes. Graphs in them are added to `graphs`."""
     for one in attributes:
         if one.HasField("t"):
@@ -101,8 +100,7 @@ def _of_attributes(attributes: Any, graphs: list[GraphProto]) -> Iterator[Tensor
         graphs.extend(one.graphs)
 
 
-def _of_sparse(tensors: Any) -> Iterator[TensorProto]:
-    one: SparseTensorProto
+def _of_sparse(tensors: Iterable[SparseTensorProto]) -> Iterator[TensorProto]:
     for one in tensors:
         yield from (one.values, one.indices)
 

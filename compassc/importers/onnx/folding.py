@@ -21,7 +21,7 @@ from compassc.importers.onnx.protobuf import array_of, attribute_value, elem_typ
 from compassc.importers.values import Refused
 
 if TYPE_CHECKING:
-    from onnx import ModelProto, NodeProto
+    from onnx import ModelProto, NodeProto, SparseTensorProto
 
 RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 
@@ -97,7 +97,7 @@ def _constant(node: NodeProto, budget: Budget, where: str) -> Array:
     raise Refused("text constants are not supported")
 
 
-def dense(sparse: Any, budget: Budget) -> Array:
+def dense(sparse: SparseTensorProto, budget: Budget) -> Array:
     """A sparse tensor with its zeros."""
     values, indices = array_of(sparse.values), array_of(sparse.indices)
     where = f"the sparse tensor '{sparse.values.name}'"

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core import files
 from compass_core.arrays import NumpyDType
@@ -17,7 +17,7 @@ from compassc.importers.placeholders import placeholder
 from compassc.importers.sizes import Dims
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, ValueInfoProto
+    from onnx import GraphProto, ModelProto, TensorShapeProto, ValueInfoProto
 
 OLDEST = 7
 """The first opset whose operators are known here; older models are converted to it."""
@@ -146,7 +146,7 @@ def input_dims(graph: GraphProto, known: Container[str], path: str) -> dict[str,
     return found
 
 
-def _dim(dim: Any) -> int | str | None:
+def _dim(dim: TensorShapeProto.Dimension) -> int | str | None:
     if dim.HasField("dim_value") and dim.dim_value >= 0:
         return int(dim.dim_value)
     return dim.dim_param or None

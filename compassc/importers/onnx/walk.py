@@ -152,7 +152,7 @@ class Walk(Accounts):
         base = node.name or next((o for o in node.output if o), node.op_type)
         self.name = base
         tensors: tuple[str, ...] = ()
-        inputs: list[Any] = []
+        inputs: list[object] = []
         outputs: Sequence[Item] = [UNKNOWN] * len(node.output)
         reason = ""
         try:

@@ -70,7 +70,7 @@ def limited_integers(b: Building, x: Value, levels: Levels, ending: Ending) -> V
         return Value.of(np.clip(x.array, low, high))
     tensor, order = b.stored(x)
     one = {"scale_value": 1, "scale_type": "uint16", "shift_value": 0, "shift_type": "int8"}
-    given: dict[str, Any] = {"method": "RELU"}
+    given: dict[str, object] = {"method": "RELU"}
     if high is not None or low != zero:
         fine = 1 << (CLIP_FRACTION if kind.bits <= 8 else 0)
         bottom, top = (kind.min if low is None else low), (kind.max if high is None else high)

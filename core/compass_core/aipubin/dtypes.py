@@ -6,7 +6,7 @@ import math
 import re
 import struct
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from compass_core.errors import CompassError
 
@@ -90,7 +90,7 @@ def scalar_bits(dtype: DType, value: float) -> int:
     return int.from_bytes(packed, "little", signed=True)
 
 
-def _rounded(dtype: DType, value: Real) -> Any:
+def _rounded(dtype: DType, value: Real) -> object:
     """The number of a floating type nearest to `value`, or `value` where that is beyond the type's range."""
     try:
         if dtype.name == "bfloat16":

@@ -160,7 +160,7 @@ def _skip_padding(cursor: Cursor) -> None:
     cursor.pos = min(-(-cursor.pos // 4) * 4, len(cursor.data))
 
 
-def _payload(spec: NoteSpec, payload: bytes) -> Any:
+def _payload(spec: NoteSpec, payload: bytes) -> object:
     cursor = Cursor(payload, f"note '{spec.name}'")
     value = spec.read(cursor)
     rest = payload[cursor.pos :]

@@ -29,7 +29,7 @@ def compiled(pattern: str, longest: int) -> re.Pattern[str]:
     return found
 
 
-def _tree(pattern: str) -> Any:
+def _tree(pattern: str) -> object:
     """What Python's compiler sees: pairs of an operation and its parts."""
     from importlib import import_module
 

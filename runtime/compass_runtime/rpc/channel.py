@@ -446,7 +446,7 @@ class Peer:
             head["gone"] = gone
         self.channel.send(kind, number, head, encoder.bodies)
 
-    def _value(self, frame: Frame) -> Any:
+    def _value(self, frame: Frame) -> object:
         if not isinstance(frame.head, dict):
             raise damaged("a message without a head")
         if "gone" in frame.head:

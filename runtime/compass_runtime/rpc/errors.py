@@ -40,7 +40,7 @@ def lost(where: str, why: str) -> RPCError:
 
 def described(error: BaseException, trace: str = "") -> dict[str, Any]:
     """An exception as it goes to the other side."""
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "type": type(error).__name__,
         "message": str(getattr(error, "message", error)),
         "trace": trace,

@@ -12,6 +12,10 @@ if TYPE_CHECKING:  # until it knows its folders it imports nothing but `sys`
     from collections.abc import Callable
     from typing import Any, TextIO
 
+    from compass_runtime.rpc.proxy import Proxy
+    from compass_runtime.rpc.server import Server
+    from compass_runtime.rpc.tracker import Tracker
+
     Say = Callable[[dict[str, Any]], None]
 
 
@@ -48,7 +52,7 @@ def _server(options: dict[str, Any], say: Say, callback: Callable[[], object] | 
     from compass_runtime.rpc.server import Offer, load
     from compass_runtime.rpc.server import main as serve
 
-    def ready(server: Any) -> None:
+    def ready(server: Server) -> None:
         server.watch(0)
         say({"port": server.port})
 
@@ -63,7 +67,7 @@ def _tracker(options: dict[str, Any], say: Say, callback: object) -> None:
 
     from compass_runtime.rpc.tracker import main as serve
 
-    def ready(tracker: Any) -> None:
+    def ready(tracker: Tracker) -> None:
         asyncio.get_running_loop().add_reader(0, tracker.stop)
         say({"port": tracker.port, "stop_key": tracker.stop_key})
 
@@ -82,7 +86,7 @@ def _proxy(options: dict[str, Any], say: Say, callback: object) -> None:
 
     from compass_runtime.rpc.proxy import main as serve
 
-    def ready(proxy: Any) -> None:
+    def ready(proxy: Proxy) -> None:
         asyncio.get_running_loop().add_reader(0, proxy.stop)
         say({"port": proxy.port})
 

@@ -28,7 +28,7 @@ def _held(owner: object, peer: Peer, number: int) -> None:
     weakref.finalize(owner, peer.released.append, number).atexit = False
 
 
-def _call(peer: Peer, number: int, *args: object) -> Any:
+def _call(peer: Peer, number: int, *args: object) -> object:
     return peer.call(number, args, None, None)
 
 

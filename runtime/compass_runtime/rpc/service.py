@@ -399,7 +399,7 @@ def _tensor_view(session: Service, tensor: NDArray, shape: list[object], dtype: 
     return tensor._create_view(shape_of(shape), dtype_of(dtype), offset)
 
 
-def _attribute(session: Service, dev: Device, name: str) -> Any:
+def _attribute(session: Service, dev: Device, name: str) -> object:
     return pass_value(getattr(dev, name), name, 0) if name in ATTRIBUTES else None
 
 

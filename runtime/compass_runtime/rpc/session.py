@@ -237,7 +237,7 @@ class Session(Peer):
         return RemoteDevice(kind + 128 * (self.number + 1), index, self)
 
     def function(self, name: object) -> Callable[..., Any]:
-        found: Callable[..., Any] = self.own(name)  # what was passed as an argument, and nothing else
+        found: Callable[..., object] = self.own(name)  # what was passed as an argument, and nothing else
         return found
 
     # -- devices, arrays, functions

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from compass_runtime.packed import register_func
 PREFIX = "rpc.test."
 
 
-def _raise(name: str) -> Any:
+def _raise(name: str) -> object:
     raise ValueError(name)
 
 

@@ -61,7 +61,7 @@ class Frame(NamedTuple):
     text: bytes = b""
 
 
-def _refused(constant: str) -> Any:
+def _refused(constant: str) -> object:
     raise ValueError(constant)
 
 
@@ -222,7 +222,7 @@ class Decoder:
             raise damaged("a value of no kind")
         return self._other(kind, given)
 
-    def _of_body(self, kind: str, given: dict[str, object]) -> Any:
+    def _of_body(self, kind: str, given: dict[str, object]) -> object:
         number = given.get("body")
         if type(number) is not int or not 0 <= number < len(self._parts):
             raise damaged("a value without its bytes")

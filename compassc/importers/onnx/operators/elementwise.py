@@ -213,7 +213,7 @@ def arithmetic(b: Building, x: Value, y: Value, name: str) -> Value:
     """Add, Sub or Mul; an Eltwise where the shapes are equal."""
     tensors, shape, order = b.operands([x, y])
     same = all(tuple(t.shape) == shape for t in tensors)
-    given: dict[str, Any] = {"method": ARITHMETIC[name]} if same else {}
+    given: dict[str, object] = {"method": ARITHMETIC[name]} if same else {}
     made = b.layer("Eltwise" if same else name, tensors, shape, stored_type(x.dtype), with_activation="NONE", **given)
     return b.value(made, x.dtype, order)
 

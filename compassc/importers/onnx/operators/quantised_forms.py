@@ -113,7 +113,7 @@ def int32_biases(exact: Array) -> Array:
 def _weights_levels(w: Quantised, zeros: Array) -> dict[str, object]:
     """Scale and zero point of the weights in the form that layers take."""
     one = w.levels.is_one
-    scale: Any = float(1 / w.levels.scale[0]) if one else (1 / w.levels.scale).astype(np.float32)
+    scale: object = float(1 / w.levels.scale[0]) if one else (1 / w.levels.scale).astype(np.float32)
     if (zeros == zeros[0]).all():
         return {"weights_scale": scale, "weights_zp": int(zeros[0])}
     return {"weights_scale": scale, "weights_zp": zeros.astype(np.int32)}

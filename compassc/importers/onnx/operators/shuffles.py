@@ -7,7 +7,7 @@ the start [n,c,h,w] and one free size k.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from compassc.importers.building import Building
 from compassc.importers.values import Value, channels_last
@@ -22,7 +22,7 @@ class Form(NamedTuple):
     middle: Callable[[int, int, int, int, int], Sizes]
     perm: Sizes
     end: Callable[[int, int, int, int, int], Sizes]
-    of: Callable[[int], dict[str, Any]]
+    of: Callable[[int], dict[str, object]]
 
 
 def _block(mode: str) -> Callable[[int], dict[str, object]]:

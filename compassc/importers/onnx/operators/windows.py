@@ -240,7 +240,7 @@ def pool(b: Building, x: Value, method: str, window: Window, ceil: bool = False,
     rounded = many == window.positions(sizes, ceil=False)
     if not rounded:
         window = window._replace(pads=tuple((p, max(q, 0)) for p, q in plain.pads))
-    given: dict[str, Any] = {"ceil_mode": False}
+    given: dict[str, object] = {"ceil_mode": False}
     if method == "AVG":
         given["count_include_pad"] = bool(include)
     tensor = b.image(image)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from compassc.importers.building import Building
@@ -27,7 +25,7 @@ LIMITS = {
 
 
 def _declare_plain(name: str, method: str) -> None:
-    given: dict[str, Any] = {"alpha": 1.0} if method == "ELU" else {}
+    given: dict[str, object] = {"alpha": 1.0} if method == "ELU" else {}
 
     @operator(name)
     def handler(b: Building, x: Value) -> Value:
