@@ -116,7 +116,9 @@ class Watched:
                 self._parts.append((monitor, parts))
         self._unfinished: list[tuple[Races, Unfinished]] = []
         for monitor, parts in self._parts:
-            touched = _touched(parts, monitor.storage.data.size if monitor.races else 0)
+            if not monitor.races:
+                continue
+            touched = _touched(parts, monitor.storage.data.size)
             for races in monitor.races:
                 self._unfinished.append((races, Unfinished(touched, self._span)))
                 races.unfinished.append(self._unfinished[-1][1])
