@@ -20,7 +20,7 @@ from compassc.cli.options import chain
 from compassc.models.build import QuantizeRequest
 
 if TYPE_CHECKING:
-    from compassc.graph import Graph
+    from compassc.graph import Graph, Layer
     from compassc.quantizer.data import Pictures
     from compassc.quantizer.model import Outcome
     from compassc.quantizer.settings import Settings
@@ -135,7 +135,7 @@ def telling(console: Console) -> Iterator[None]:
             console.say(f"warning: {warning.message}")
 
 
-def quantised(console: Console, graph: Any, given: dict[str, Any], **more: Any) -> Outcome:
+def quantised(console: Console, graph: Graph, given: dict[str, Any], **more: Any) -> Outcome:
     """The graph quantised as the options say; tells which layers stay floats."""
     from compassc.quantizer.model import quantize_model
 
@@ -163,7 +163,7 @@ def settings_of(given: dict[str, Any]) -> Settings | str:
     return Settings.read(given["settings"], Settings.preset(name or "int8"))
 
 
-def _counts(layers: list[Any], quantised: int) -> list[str]:
+def _counts(layers: list[Layer], quantised: int) -> list[str]:
     """How many layers compute in which numbers: those of 16-bit floats are asked for as such, not left over."""
     small = {
         name: sum(all(t.dtype == name for t in layer.outputs) for layer in layers) for name in ("float16", "bfloat16")

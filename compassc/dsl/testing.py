@@ -64,7 +64,7 @@ def rand(
     high: float | None = None,
     enable_corner_values: bool = True,
     return_python_type: bool = False,
-) -> Array | int | None:
+) -> Any:
     """Random values of [low, high), by default of the whole range of the type; `shape` 1 gives one value, not an array.
 
     Floats are normally distributed around the middle. Smallest, largest and zero are among the values where there is
@@ -152,7 +152,7 @@ def clear_traceback(function: F) -> F:
     """A decorator: an exception that leaves the function keeps no local variables alive through its traceback."""
 
     @functools.wraps(function)
-    def wrapper(*args: object, **kwargs: object) -> None:
+    def wrapper(*args: object, **kwargs: object) -> object:
         try:
             return function(*args, **kwargs)
         except BaseException as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import pdb  # noqa: T100  this is the debugger
 from types import FrameType, TracebackType
-from typing import cast
+from typing import Any, cast
 
 from ..language.dispatch import LOCAL
 from .code import MACRO_CODE
@@ -35,9 +35,10 @@ class TecPdb(pdb.Pdb):
         shown = [place for place in stack if place is stack[current] or is_user_code(place[0].f_code)]
         return shown, shown.index(stack[current])
 
-    def setup(self, f: FrameType | None, tb: TracebackType | None) -> None:
-        super().setup(f, tb)
+    def setup(self, f: FrameType | None, tb: TracebackType | None) -> Any:
+        found = super().setup(f, tb)  # whether .pdbrc has gone on, until 3.12
         self._name_arguments()
+        return found
 
     def _select_frame(self, number: int) -> None:
         super()._select_frame(number)

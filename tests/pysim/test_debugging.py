@@ -71,6 +71,15 @@ _STOPS_AT_THE_CALL = sys.version_info >= (3, 13)
 SINGLE = {"CPS_TVM_PYSIM_SINGLE_THREAD": "TRUE"}
 
 
+def test_pdbrc_may_go_on_without_asking(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".pdbrc").write_text("continue\n")
+    done, _, _ = debug(tmp_path, "breakpoint()", ["p 'asked'"], HOME=str(home), **SINGLE)
+    assert done.returncode == 0, done.stderr
+    assert "asked" not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("stop", "single"), [("breakpoint()", True), ("breakpoint()", False), ("pdb.set_trace()", True)]
 )
