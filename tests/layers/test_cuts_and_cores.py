@@ -96,7 +96,7 @@ def test_turns_and_pixels_leave_nothing_over(target: str) -> None:
         made, words = window.positions(tuple(sizes)), int(rng.integers(1, 200))
         s = tiles.Shape(1, *sizes, words, *made, 32, 1, window)
         with planned_for(target):
-            for t in tiles._candidates(s, words, 64):
+            for t in tiles._candidates(s, words, 64, tiles.INPUT.size, tiles.segment_words()):
                 (_, across), kw, dilated = t.cells, kernel[1], dilation[1] > 1
                 runs = {t.chunk} if dilated else {min(kw - first, across) * t.chunk for first in range(0, kw, across)}
                 assert not any(run % t.turn for run in runs) and t.columns % t.pixels == 0, (s, t)

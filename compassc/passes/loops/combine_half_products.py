@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.dtypes import FLOAT32, dtype
+from compassc.ir.dtypes import FLOAT32, VECTOR_BITS, dtype
 from compassc.ir.exprs import Broadcast, Expr, Var
 from compassc.ir.stmts import IRModule, PrimFunc
 from compassc.ir.visit import Rewriter, Rewritten, rewrites, walk_stmts
 from compassc.passes.loops._functions import on_entry
 
 NAME = "CombineHalfProducts"
-_SUMS, _LANES = FLOAT32.with_lanes(16), 16
-_PART = FLOAT32.with_lanes(8)
+_HALVES = dtype("float16").with_lanes(VECTOR_BITS // 16)
+_SUMS, _PART = FLOAT32.with_lanes(_HALVES.lanes), FLOAT32.with_lanes(_HALVES.lanes // 2)
 
 
 def run(module: IRModule) -> IRModule:
@@ -54,7 +54,7 @@ def _halves(e: Expr) -> Expr | None:
         found = e.args[0]
     elif isinstance(e, Broadcast) and isinstance(e.value, E.Cast) and e.value.value.dtype.is_scalar:
         found = Broadcast(e.value.value, e.dtype.lanes)
-    return found if found is not None and found.data_type is dtype("float16").with_lanes(_LANES) else None
+    return found if found is not None and found.data_type is _HALVES else None
 
 
 class _Apart(Rewriter):

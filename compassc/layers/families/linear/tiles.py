@@ -228,7 +228,7 @@ def segment_words() -> int:
 
 def tiling_of(s: Shape, words: int, most: int, planes: int) -> Tiling:
     """The best cut, by an estimate of cycles or on record; at most `most` pixels. LayerError where a window does not fit LSRAM."""
-    options = _tilings(configuration(), s, words, most, planes)
+    options = _tilings(configuration(), (INPUT.size, segment_words()), s, words, most, planes)
     found = choose("tiling", options, lambda o: o[0], lambda o: f"{o[1].rows}x{o[1].columns}")
     if found is None:
         raise LayerError(f"a window of {list(s.window.reach)} input pixels does not fit LSRAM")
@@ -236,13 +236,17 @@ def tiling_of(s: Shape, words: int, most: int, planes: int) -> Tiling:
 
 
 @lru_cache(maxsize=256)
-def _tilings(target: Target, s: Shape, words: int, most: int, planes: int) -> tuple[tuple[float, Tiling], ...]:
-    """The cuts that fit LSRAM, after their cycles. `target`: the one that kernels are planned for; many layers are alike."""
-    return tuple(_shared(s, t, planes) for t in _candidates(s, words, most))
+def _tilings(
+    target: Target, room: tuple[int, int], s: Shape, words: int, most: int, planes: int
+) -> tuple[tuple[float, Tiling], ...]:
+    """The cuts that fit the room in LSRAM, after their cycles. `target`: the one that kernels are planned for; many layers are
+    alike."""
+    return tuple(_shared(s, t, planes) for t in _candidates(s, words, most, *room))
 
 
-def _candidates(s: Shape, words: int, most: int) -> Iterator[Tiling]:
-    (kh, kw), most_words, size = s.window.kernel, segment_words(), INPUT.size
+def _candidates(s: Shape, words: int, most: int, size: int, most_words: int) -> Iterator[Tiling]:
+    """The cuts of which the input fits `size` bytes, and a segment of the weights `most_words` words."""
+    kh, kw = s.window.kernel
     step = _shared_pixels()
     widths = [1] if s.ow == 1 else range(step, min(most, -(-s.ow // step) * step) + 1, step)
     for columns in widths:
