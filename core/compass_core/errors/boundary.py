@@ -18,7 +18,7 @@ from compass_core.errors import CompassError, UsageError
 INTERRUPTED = 130
 Report = Callable[[CompassError], int]
 """Tells the user an error; gives its exit status."""
-RARELY = (200_000, 12, 50)
+RARELY = (500_000, 12, 50)
 """Thresholds of Python's garbage collector: with its own, looking for cycles takes a third of a build's time, and finds few.
 The first is more than the objects of a build of 50 layers."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,8 @@ Content = bytes | bytearray | str | list[bytes | memoryview] | Callable[[Path], 
 """The content of a file: bytes, whole or in parts; text (UTF-8, names of files that are none escaped); or a function that writes it to the path it is given."""
 
 _CHUNK = 1 << 20
+_LARGE = 1 << 22
+"""Bytes from which on large pages of memory, and the blocks of a file at once, are worth it."""
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
@@ -147,6 +150,8 @@ def _complete(target: Path, content: Content, mode: int) -> Path:
             # what a writer made a program stays one
             wanted |= stat.S_IMODE(os.stat(partial).st_mode) & 0o111
         else:
+            if isinstance(content, list):
+                _make_room(handle, sum(map(len, content)))
             _put(handle, content)
         if stat.S_IMODE(os.stat(partial).st_mode) != wanted:
             os.chmod(partial, wanted)
@@ -175,6 +180,16 @@ def _pour(path: Path, content: Content) -> None:
         _put(handle, content)
     finally:
         os.close(handle)
+
+
+def _make_room(handle: int, size: int) -> None:
+    """Gives a new file its blocks at once: a large one is written in half the time then, and a full disk is known before."""
+    if size >= _LARGE and hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(handle, 0, size)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENODEV):  # file systems that cannot
+                raise
 
 
 def _put(handle: int, content: bytes | bytearray | str | list[bytes | memoryview]) -> None:
@@ -222,10 +237,6 @@ def read_regular(path: Path, limit: Limit = FILE_BYTES, code: str = "unreadable"
             return read_stream(file, str(path), limit)
     except OSError as error:
         raise CompassError(f"cannot read '{path}': {error.strerror or error}", code=code) from None
-
-
-_LARGE = 1 << 22
-"""Bytes from which on large pages are worth it."""
 
 
 def view(path: Path, limit: Limit = FILE_BYTES) -> memoryview:
