@@ -32,6 +32,7 @@ from compassc.tir.checks import (
     written,
 )
 from compassc.tir.cover import facts_of
+from compassc.tir.decompose import kinds_over
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree, direct_blocks, edit
 
@@ -262,9 +263,18 @@ class Loops(Base):
 
     @instruction("Vectorize", ("loop",))
     def vectorize(self, loop: LoopRV) -> None:
-        """Have the turns of a loop be lanes of vectors."""
-        _check_known("vectorize", self.located_loop(loop)[2])
-        self._become("vectorize", loop, "vectorized", ())
+        """Have the turns of a loop be lanes of vectors. Of a reduction each lane has a part of the values, which are joined
+        after the loop; programs for the framework cannot say that."""
+        _, tree, s = self.located_loop(loop)
+        _check_known("vectorize", s)
+        for block in direct_blocks(s.body):
+            if {"spatial", "reduce"} <= kinds_over(tree, block, s):
+                raise ScheduleError(
+                    f"vectorize of '{s.loop_var.name}': '{block.name_hint}' is reduced over it in part only: a spatial axis depends on "
+                    "it, too",
+                    "vectorize a loop of one of the axes",
+                )
+        self._become("vectorize", loop, "vectorized", () if vendor.names_in_use else ("reduce",))
 
     @instruction("Bind", ("loop",), ("thread_axis",))
     def bind(self, loop: LoopRV, thread_axis: object) -> None:

@@ -50,6 +50,8 @@ def test_a_module_is_scheduled_and_run(target, scheduled):
         i, j = s.get_loops("C")
         s.compute_at("D", i)
         s.vectorize(s.split(j, [None, 4])[1])
+        with pytest.raises(tvm.tir.schedule.ScheduleError, match="reduced over, not spatial"):
+            s.vectorize(s.get_loops("D")[2])
         s.decompose_reduction("D", s.get_loops("D")[2])
     draw = np.random.default_rng(0)
     a, b = draw.integers(-3, 4, (8, 20)).astype("int32"), draw.integers(-3, 4, (20, 12)).astype("int32")

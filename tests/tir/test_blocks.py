@@ -107,7 +107,7 @@ REFUSED = {
     "'i' is not directly around 'i'": lambda s, i, k, j: s.fuse(i, j),
     "do not stand one within the other": lambda s, i, k, j: s.reorder(i, j),
     "the loop '.' is given twice": lambda s, i, k, j: s.reorder(i, i),
-    "reduced over, not spatial": lambda s, i, k, j: s.vectorize(k),
+    "reduced over, not spatial": lambda s, i, k, j: s.parallel(k),
     "Cannot find a block with the name: D": lambda s, i, k, j: s.get_block("D"),
     "is none of blockIdx.x": lambda s, i, k, j: s.bind(i, "warp"),
     "split: loop is a LoopRV, got int": lambda s, i, k, j: s.split(3, [2, None]),
@@ -148,6 +148,13 @@ def test_an_unknown_reduction_is_not_shared_out():
     s.bind(s.fuse(i, k), "threadIdx.x")
     with pytest.raises(tir.LowerError, match="'B' reduces over 'i_k_fused', which is bound to threadIdx_x"):
         tir.lower(s.mod, "X2_1204")
+
+
+def test_lanes_are_of_a_reduction_or_not():
+    s = tir.Schedule(row_sums())
+    both = s.fuse(*s.get_loops("B"))
+    with pytest.raises(tir.ScheduleError, match="'B' is reduced over it in part only"):
+        s.vectorize(both)
 
 
 def test_traces_say_which_step_does_not_fit():
