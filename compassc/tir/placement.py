@@ -14,7 +14,7 @@ from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.stmts import EXPRESSIONS, Body
 from compassc.te.errors import ScheduleError
 from compassc.tir.base import Base, Place
-from compassc.tir.blocks import Axis, add, axes_of, constant, is_declaration, loop, number, sub, with_axes
+from compassc.tir.blocks import Axis, add, axes_of, constant, is_declaration, loop, number, sub, uses, with_axes
 from compassc.tir.checks import (
     read,
     why_foreign,
@@ -226,6 +226,7 @@ class _Move:
                 plain = plain_index(index)
                 parts = self._parts(index, extent, start, count)
                 if parts is not None and not parts.keys() & ranges.keys():
+                    self._check_within(data, d, index, extent)
                     ranges.update(parts)
                     continue
                 if plain is None or constant(extent) != 1 or not isinstance(count, IntImm):
@@ -239,15 +240,25 @@ class _Move:
                     raise self.error(
                         f"dimension {d} of '{data.name}' is read at '{var.name}', which is no axis of it but of a block around"
                     )
-                first = add(axis.start, number(offset, start))
-                beyond = self.facts.difference(add(first, axis.extent), shape[d])[1]
-                if self.facts.range_of(first)[0] < 0 or beyond > 0:
-                    raise self.error(f"axis '{var.name}' goes beyond dimension {d} of '{data.name}'")
+                self._check_within(data, d, index, extent)
                 made = self.simplify(sub(start, number(offset, start))), count
                 if var in ranges and not self._same(ranges[var], made):
                     raise self.error(f"one axis is the index of two dimensions of '{data.name}'")
                 ranges[var] = made
         return ranges
+
+    def _check_within(self, data: Var, d: int, index: Expr, extent: Expr) -> None:
+        """ScheduleError where a point of the block reads beyond a dimension of a buffer: nothing gives the elements there, so
+        the point would be left out."""
+        mark = self.facts.mark()
+        for a in self.axes:
+            self.facts.bind_loop(a.var, a.start, add(a.start, a.extent), number(1, a.var))
+        low = self.facts.range_of(index)[0]
+        beyond = self.facts.difference(add(index, extent), self.buffers[data].shape[d])[1]
+        self.facts.release(mark)
+        if low < 0 or beyond > 0:
+            names = " and ".join(f"'{a.var.name}'" for a in self.axes if uses(index, (a.var,)))
+            raise self.error(f"axis {names} goes beyond dimension {d} of '{data.name}'")
 
     def _parts(self, index: Expr, extent: Expr, start: Expr, count: Expr) -> dict[Var, Range] | None:
         """The ranges of the axes that are the digits of an index (and of the `extent` elements from it on) in a range; None

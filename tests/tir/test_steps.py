@@ -73,6 +73,22 @@ def test_what_is_given_in_part_is_not_read_early():
         s.reverse_compute_at("C", outer)
 
 
+@pytest.mark.parametrize("more", [0, 1])
+def test_points_that_read_beyond_what_is_given_are_not_left_out(more):
+    """The last point of the reduction takes a number in place of an element: no turn of B's loops gives one for it."""
+    a, k = te.placeholder((4, 3), "int32", name="A"), te.reduce_axis((0, 4 + more), name="k")
+    b = te.compute((4, 3), lambda i, j: a[i, j] + 1, name="B")
+    c = te.compute((1, 3), lambda i, j: te.sum(te.if_then_else(i + k < 4, b[i + k, j], te.const(7)), axis=k), name="C")
+    f = te.create_prim_func([a, b, c])
+    s = tir.Schedule(f)
+    if not more:
+        s.reverse_compute_at("C", s.get_loops("B")[1])
+        assert same(f, s, (4, 3), (4, 3), (1, 3))
+        return
+    with pytest.raises(tir.ScheduleError, match="axis 'v_i' and 'v_k' goes beyond dimension 0 of 'B'"):
+        s.reverse_compute_at("C", s.get_loops("B")[1])
+
+
 @pytest.mark.parametrize("step", ["compute_inline", "reverse_compute_inline"])
 def test_inlining_leaves_one_block(step):
     f = chain()
