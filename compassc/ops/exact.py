@@ -216,16 +216,18 @@ def half_product(x: Array, y: Array, start: int) -> Array:
 
 
 def best_lane(x: Array, to: DataType, mask: Array | None, return_idx: bool, smallest: bool) -> Array:
-    """The best active number in lane 0, and with `return_idx` its lowest lane in lane 1."""
+    """The best active number in lane 0, and with `return_idx` its lowest lane in lane 1.
+
+    Found by halves, the lower one against the upper one, which tells which of -0.0 and 0.0 it is: of equal ones the upper.
+    """
     active = np.ones(x.shape, bool) if mask is None else mask
-    candidates = active & ~np.isnan(number(x))
-    key = double(x) if smallest else -double(x)
-    best = np.where(candidates, key, np.inf).min(axis=1, keepdims=True)
-    at = np.argmax(candidates & (key == best), axis=1)
-    taken = np.where(candidates.any(axis=1), at, np.argmax(active, axis=1))  # only NaN: that
-    out = in_lane_0(np.take_along_axis(x, taken[:, None], 1)[:, 0], to)
+    never = np.nan if to.is_floating else to.range()[1 if smallest else 0]
+    best = np.where(active, x, np.asarray(never).astype(x.dtype))
+    while best.shape[1] > 1:
+        best = (smaller if smallest else larger)(*np.split(best, 2, axis=1))
+    out = in_lane_0(best[:, 0], to)
     if return_idx:
-        out.view(f"u{x.dtype.itemsize}")[:, 1] = at
+        out.view(f"u{x.dtype.itemsize}")[:, 1] = np.argmax(active & (number(x) == number(best)), axis=1)
     return out
 
 
