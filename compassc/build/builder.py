@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from compass_core.errors import Span, together
+from compass_core.errors.excerpts import portable_name
 from compassc.build.recorder import Recorder, argument, call_text, once, shown, types_of
 from compassc.build.values import EFFECT, Expression, Pointer, Value, pointer_of, recorded, variable_within, whole_range
 from compassc.ir import exprs as E
@@ -80,7 +81,7 @@ class Line:
 
     def write(self, lines: list[str], depth: int, placed: bool = False) -> None:
         """Adds its text, and that of the lines below it; `placed`: with the line of Python that made each as a comment."""
-        comment = f"  # {self.place.file.removeprefix(f'{_PACKAGE.parent}/')}:{self.place.line}" if placed else ""
+        comment = f"  # {portable_name(self.place.file)}:{self.place.line}" if placed else ""
         lines.append("    " * depth + self.text + comment)
         for inner in self.body:
             inner.write(lines, depth + 1, placed)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from compass_core import PARAMS_FORMAT
+from compass_core.errors.excerpts import portable_name
 
 if TYPE_CHECKING:
     from ..analysis.interface import Interface
@@ -51,9 +52,9 @@ def line_map(unit: Unit) -> dict[str, object]:
         if line.span is None:
             places.append(None)
             continue
-        place: list[Any] = [files.setdefault(line.span.file, len(files)), line.span.line]
+        place: list[Any] = [files.setdefault(portable_name(line.span.file), len(files)), line.span.line]
         if line.parts:
-            number = [files.setdefault(span.file, len(files)) for _, span in line.parts]
+            number = [files.setdefault(portable_name(span.file), len(files)) for _, span in line.parts]
             place.append([[at, n, span.line, span.col] for n, (at, span) in zip(number, line.parts)])
         places.append(place)
     return {"files": list(files), "lines": places, "arrays": [array._asdict() for array in unit.arrays]}

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from compass_core.errors import Span
+from compass_core.errors.excerpts import portable_name
 from compass_core.operators import OPERATORS
 
 from . import exprs as E
@@ -337,7 +338,7 @@ class Printer:
 
 def span_text(span: Span, file: str) -> str:
     """`file:line:col-end` of a span; the file is left out where it equals `file`."""
-    prefix = "" if span.file == file else f"{span.file}:"
+    prefix = "" if span.file == file else f"{portable_name(span.file)}:"
     end = f"-{span.end_col}" if span.end_line in (0, span.line) else f"-{span.end_line}:{span.end_col}"
     return f"{prefix}{span.line}:{span.col}{end}"
 

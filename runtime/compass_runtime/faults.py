@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from compass_core.errors import CompassError, Note, Span, flat
+from compass_core.errors.excerpts import path_of
 from compass_core.hostcc import origins
 
 
@@ -38,6 +39,6 @@ def changed_sources(files: Iterable[str], program: Path) -> list[str]:
     built = program.stat().st_mtime
     return [
         f"{path.name} was changed after {program.name} was built: build it again, or look for the old line"
-        for path in map(Path, sorted(set(files)))
+        for path in (Path(path_of(file)) for file in sorted(set(files)))
         if path.is_file() and path.stat().st_mtime > built
     ]

@@ -11,9 +11,34 @@ import linecache
 import os
 import stat
 from collections.abc import Container
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 
 from compass_core.errors import Span
 from compass_core.reading.limits import EXCERPT_BYTES
+
+_COMPILER = "compassc"
+
+
+def portable_name(file: str) -> str:
+    """What texts and objects call a source file: those of the compiler, which makes kernels of layers, as their package calls
+    them, wherever it is installed (`compassc/layers/axes.py`); others as they are."""
+    folder = _installed()
+    return file[len(folder) :] if folder and file.startswith(f"{folder}{_COMPILER}/") else file
+
+
+def path_of(name: str) -> str:
+    """The file of a portable name."""
+    own = _installed() + name if name.startswith(f"{_COMPILER}/") else name
+    return own if os.path.exists(own) else name
+
+
+@lru_cache(maxsize=1)
+def _installed() -> str:
+    """The folder that the compiler's package lies in, with a slash at its end; nothing where there is only the runtime."""
+    spec = find_spec(_COMPILER)
+    return f"{Path(spec.origin).parents[1]}/" if spec is not None and spec.origin else ""
 
 
 def source_line(span: Span, number: int) -> str:
@@ -48,7 +73,7 @@ def file_digest(file: str) -> str | None:
 def _regular(file: str) -> bytes | None:
     """The content of a regular file that is not too large; None for anything else, without waiting for it."""
     try:
-        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        handle = os.open(path_of(file), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except (OSError, ValueError):
         return None
     with open(handle, "rb") as opened:

@@ -70,7 +70,8 @@ def kernel_flags(define: str, extra: tuple[str, ...] = ()) -> list[str]:
     flags = [*_LANGUAGE, f"-march={host.march()}", *_MACHINE, *_MEANING]
     if machine() in ("x86_64", "AMD64"):
         flags += _X86_ONLY
-    return [*flags, *_OUTPUT, f"-D{define}", "-I", str(include_folder()), *extra]
+    headers = include_folder()  # which line tables name alike wherever it is
+    return [*flags, *_OUTPUT, f"-fdebug-prefix-map={headers}=.", f"-D{define}", "-I", str(headers), *extra]
 
 
 def _includes_apart(flags: Sequence[str]) -> Iterator[tuple[str, str]]:
