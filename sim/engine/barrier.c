@@ -3,9 +3,6 @@
 #include "check.h"
 #include "debug.h"
 #include "events.h"
-#include "futex.h"
-#include "pace.h"
-#include "processors.h"
 #include "record.h"
 #include "schedule.h"
 #include "watch.h"
@@ -18,10 +15,6 @@
 #define ONE_ARRIVED 1u
 #define ONE_LEAVING 0x400u
 #define ONE_ENDED 0x100000u
-/* How often to look before sleeping. With a processor for every TEC the others arrive within a microsecond or so; with
- * fewer, whoever spins keeps the others from arriving. */
-#define SPINS_ALL_RUN 1000
-#define SPINS_TURNS 30
 
 void barrier_reset(struct core *core, uint32_t count) {
   core->party = count;
@@ -42,27 +35,18 @@ bool barrier_keeps(struct tec *tec) { return tec->left_at_barrier && atomic_load
 /* All have arrived; `m` is the count. */
 static void open_barrier(struct core *core, uint32_t m) {
   atomic_store(&core->meeting, LEAVING(m) * ONE_ENDED);
-  atomic_fetch_add(&core->phase, 1);
+  enter_next_phase(core);
   if (check_on) check_new_phase();
-  if (schedule_on)
-    schedule_release();
-  else if (LEAVING(m) < ARRIVED(m))
-    futex_wake_all(&core->phase);
+  if (schedule_on) schedule_release();
 }
 
-static void wait_at_barrier(struct core *core, uint32_t seen) {
-  if (schedule_on) {
+static void wait_at_barrier(struct tec *tec, uint32_t phase) {
+  if (schedule_on)
     schedule_block();
-    return;
-  }
-  offer_task(core);
-  int spins = processors >= core->party * device.cores ? SPINS_ALL_RUN : SPINS_TURNS;
-  for (int i = 0; i < spins && atomic_load_explicit(&core->phase, memory_order_acquire) == seen; i++)
-    __builtin_ia32_pause();
-  if (atomic_load(&core->phase) != seen) return;
-  pace_wait();
-  let_helpers_go_anywhere();
-  while (atomic_load(&core->phase) == seen) futex_wait(&core->phase, seen, NULL);
+  else if (looked_at())
+    wait_for_phase(tec->core, phase);
+  else
+    pause_task(tec, phase);
 }
 
 void __compass_barrier(void) {
@@ -79,7 +63,7 @@ void __compass_barrier(void) {
     open_barrier(core, m);
   } else {
     check_deadlock(core, m);
-    wait_at_barrier(core, seen);
+    wait_at_barrier(tec, seen);
   }
   atomic_store_explicit(&tec->state, TEC_RUNNING, memory_order_relaxed);
 }

@@ -31,18 +31,22 @@ static uint64_t offset_in_text(uint64_t address) {
   return inside ? address - loaded_object.text_low : NO_PC;
 }
 
-/* Where in `.text` a TEC stands. When it is in a function that the kernel called, that is the call: the first return
- * address into `.text` on its stack. A return address follows the call, so one less lies within it. */
-static uint64_t kernel_pc(const struct tec *tec, const struct signal_context *context) {
-  uint64_t pc = offset_in_text(context->registers[REGISTER_PC]);
-  if (pc != NO_PC) return pc;
-  uint64_t sp = context->registers[REGISTER_SP] & ~7ull;
+/* The kernel's last call of a function that is not its own: the first return address into `.text` from a place of the TEC's
+ * stack on. A return address follows the call, so one less lies within it. */
+static uint64_t call_on(const struct tec *tec, uint64_t sp) {
+  sp &= ~7ull;
   if (sp < stack_low(tec->id) + PAGE) return NO_PC;
   for (; sp + 8 <= stack_high(tec->id); sp += 8) {
-    pc = offset_in_text(*(const uint64_t *)sp - 1);
+    uint64_t pc = offset_in_text(*(const uint64_t *)sp - 1);
     if (pc != NO_PC) return pc;
   }
   return NO_PC;
+}
+
+/* Where in `.text` a TEC stands; when it is in a function that the kernel called, that is the call. */
+static uint64_t kernel_pc(const struct tec *tec, const struct signal_context *context) {
+  uint64_t pc = offset_in_text(context->registers[REGISTER_PC]);
+  return pc != NO_PC ? pc : call_on(tec, context->registers[REGISTER_SP]);
 }
 
 void reply_to(uint64_t request) { ticket = request; }
@@ -147,8 +151,10 @@ static uint32_t stop_tecs(struct location *locations) {
   uint64_t patience = now() + STOP_WAIT_NS;
   for (uint32_t i = 0; i < count; i++) {
     struct tec *tec = &tecs[locations[i].tec];
-    while (runs(&locations[i]) && !atomic_load(&tec->stopped) && now() < patience)
+    bool paused = false;
+    while (runs(&locations[i]) && !(paused = hold_paused(tec)) && !atomic_load(&tec->stopped) && now() < patience)
       nanosleep(&(struct timespec){0, 100000}, NULL);
+    if (paused) locations[i].pc = call_on(tec, tec->paused_sp);
     if (atomic_load(&tec->stopped)) locations[i].pc = tec->stopped_at;
     if (barrier_keeps(tec)) locations[i].state = TEC_AT_END;
     /* The call at a kernel's end leaves nothing on the stack; its line is that of the kernel's head. */

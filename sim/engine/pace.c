@@ -7,9 +7,8 @@
 static struct habit {
   uint64_t group;
   bool brief;
-  _Atomic bool waits;
 } habits[GROUPS];
-static struct habit *_Atomic present;
+static struct habit *present;
 static uint32_t task_count;
 
 static uint64_t mixed(uint64_t hash, uint64_t value) {
@@ -17,23 +16,17 @@ static uint64_t mixed(uint64_t hash, uint64_t value) {
   return hash ^ hash >> 29;
 }
 
-struct pace pace_begin(const struct task *tasks, uint32_t count) {
+bool pace_begin(const struct task *tasks, uint32_t count) {
   uint64_t words[PARAMETERS / 8] = {0}, hash = mixed((uint64_t)tasks->entry, (uint64_t)tasks->parameters);
   if (is_device_memory((uint64_t)tasks->parameters, PARAMETERS)) memcpy(words, tasks->parameters, PARAMETERS);
   for (uint32_t i = 0; i < PARAMETERS / 8; i++) hash = mixed(hash, words[i]);
   struct habit *habit = &habits[hash % GROUPS];
   if (habit->group != hash) *habit = (struct habit){.group = hash};
   task_count = count;
-  atomic_store(&present, habit);
-  return (struct pace){habit->brief, atomic_load(&habit->waits)};
-}
-
-void pace_wait(void) {
-  struct habit *habit = atomic_load(&present);
-  if (habit) atomic_store(&habit->waits, true);
+  present = habit;
+  return habit->brief;
 }
 
 void pace_end(uint32_t tasks, uint64_t nanoseconds) {
-  struct habit *habit = atomic_load(&present);
-  if (habit) habit->brief = nanoseconds * task_count < (uint64_t)BRIEF_NS * tasks;
+  if (present) present->brief = nanoseconds * task_count < (uint64_t)BRIEF_NS * tasks;
 }

@@ -25,31 +25,51 @@ struct device device = {.cores = 1, .tecs_per_core = MAX_TECS};
 #define ONE_LAST 0x10000u
 #define ALL_TAKEN(word) (TAKEN_FIRST(word) + TAKEN_LAST(word) == TASKS(word))
 #define PAUSES_BEFORE_SLEEP 500
+/* How often to look before sleeping: the others arrive within microseconds, if each has a processor. */
+#define SPINS 1000
 static _Atomic uint32_t ended_groups, main_waits;
 static _Atomic uint32_t ready_threads;
 static _Thread_local struct tec *self;
 
 struct tec *current_tec(void) { return self; }
 
-/* Calls `entry` with the stack pointer at `stack`. The frame pointer leads back, so a debugger sees both stacks. */
-__attribute__((naked)) static void call_on_stack(kernel_entry *entry, const void *parameters, uint64_t stack) {
-  __asm__(
-      "pushq %rbp\n"
-      "movq %rsp, %rbp\n"
-      "movq %rdi, %rax\n"
-      "movq %rsi, %rdi\n"
-      "movq %rdx, %rsp\n"
-      "callq *%rax\n"
-      "movq %rbp, %rsp\n"
-      "popq %rbp\n"
-      "ret");
+bool looked_at(void) { return schedule_on || recording || debugged || check_on; }
+
+/* What a function must find again when another stack has been used meanwhile. */
+#define SAVE                                                       \
+  "pushq %rbp\n"                                                   \
+  "movq %rsp, %rbp\n"                                              \
+  "pushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
+#define RESTORE_AND_RETURN "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret"
+
+/* Calls `entry` with the stack pointer at `stack`, and returns when it has returned, to the stack that `own` names then,
+ * or when it leaves its stack by `switch_stacks`. The frame pointer leads back, so a debugger sees both stacks. */
+__attribute__((naked)) static void call_on_stack(kernel_entry *entry, const void *parameters, uint64_t stack,
+                                                 uint64_t *own) {
+  __asm__(SAVE
+          "movq %rsp, (%rcx)\n"
+          "movq %rcx, %rbx\n"
+          "movq %rdi, %rax\n"
+          "movq %rsi, %rdi\n"
+          "movq %rdx, %rsp\n"
+          "callq *%rax\n"
+          "movq (%rbx), %rsp\n" RESTORE_AND_RETURN);
 }
 
-static void run_task(struct tec *tec) {
-  struct core *core = tec->core;
-  self = tec;
-  tec->stop_timer = stop_timer();
-  atomic_store(&tec->state, TEC_RUNNING);
+/* Goes on at `there`, where a stack was left by one of these two functions; `*here` is where the present one is left. */
+__attribute__((naked)) static void switch_stacks(uint64_t *here, uint64_t there) {
+  __asm__(SAVE
+          "movq %rsp, (%rdi)\n"
+          "movq %rsi, %rsp\n" RESTORE_AND_RETURN);
+}
+
+static struct tec *first_of(const struct core *core) {
+  return &tecs[(uint32_t)(core - cores) * device.tecs_per_core];
+}
+
+static uint32_t bit_of(const struct tec *tec) { return 1u << (tec - first_of(tec->core)); }
+
+static void begin_task(struct tec *tec) {
   tec->event_state = 0;
   tec->events_pending = 0;
   tec->left_at_barrier = false;
@@ -57,7 +77,11 @@ static void run_task(struct tec *tec) {
   record_begin_task(tec);
   if (schedule_on) schedule_enter(tec);
   if (check_on) check_begin_task(tec);
-  call_on_stack(tec->task.entry, tec->task.parameters, stack_high(tec->id) - 64);
+  call_on_stack(tec->task.entry, tec->task.parameters, stack_high(tec->id) - 64, &tec->thread_sp);
+}
+
+static void end_task(struct tec *tec) {
+  struct core *core = tec->core;
   if (check_on) check_end_task(tec);
   finish_events(tec, ALL_EVENTS);
   record_end_task(tec);
@@ -66,12 +90,53 @@ static void run_task(struct tec *tec) {
   if (schedule_on) schedule_leave(tec);
   self = NULL;
   if (atomic_fetch_sub(&core->unfinished, 1) != 1) return;
+  enter_next_phase(core);
   atomic_fetch_add(&ended_groups, 1);
   if (atomic_load(&main_waits)) futex_wake_all(&ended_groups);
 }
 
-static struct tec *first_of(const struct core *core) {
-  return &tecs[(uint32_t)(core - cores) * device.tecs_per_core];
+/* Runs a TEC's task from its beginning, or from where it was paused, until it ends or is paused. */
+static void run(struct tec *tec, bool begins) {
+  self = tec;
+  tec->thread = &self;
+  tec->stop_timer = stop_timer();
+  atomic_store(&tec->state, TEC_RUNNING);
+  if (begins) {
+    begin_task(tec);
+  } else {
+    uint64_t there = tec->paused_sp;
+    tec->paused_sp = 0;
+    switch_stacks(&tec->thread_sp, there);
+  }
+  if (!tec->paused_sp) {
+    end_task(tec);
+    return;
+  }
+  self = NULL;
+  atomic_store(&tec->core->pauses, true);
+  atomic_fetch_or(&tec->core->paused, bit_of(tec));
+}
+
+void pause_task(struct tec *tec, uint32_t phase) {
+  tec->paused_in = phase;
+  switch_stacks(&tec->paused_sp, tec->thread_sp);
+}
+
+bool hold_paused(struct tec *tec) { return atomic_fetch_and(&tec->core->paused, ~bit_of(tec)) & bit_of(tec); }
+
+void enter_next_phase(struct core *core) {
+  atomic_fetch_add(&core->phase, 1);
+  if (atomic_load(&core->sleepers)) futex_wake_all(&core->phase);
+}
+
+void wait_for_phase(struct core *core, uint32_t phase) {
+  for (int i = 0; i < (processors > 1 ? SPINS : 1); i++) {
+    if (atomic_load_explicit(&core->phase, memory_order_acquire) != phase) return;
+    __builtin_ia32_pause();
+  }
+  atomic_fetch_add(&core->sleepers, 1);
+  while (atomic_load(&core->phase) == phase) futex_wait(&core->phase, phase, NULL);
+  atomic_fetch_sub(&core->sleepers, 1);
 }
 
 static bool has_task(const struct core *core) {
@@ -79,26 +144,57 @@ static bool has_task(const struct core *core) {
   return !ALL_TAKEN(seen);
 }
 
-void offer_task(struct core *core) {
-  if (has_task(core)) futex_wake(&core->tasks, 1);
+/* The core's paused TECs that may go on, of those that a thread ran last; NULL: any. */
+static uint32_t released(const struct core *core, const void *thread) {
+  uint32_t phase = atomic_load(&core->phase), found = 0;
+  for (uint32_t left = atomic_load(&core->paused); left; left &= left - 1) {
+    const struct tec *tec = &first_of(core)[__builtin_ctz(left)];
+    if (tec->paused_in != phase && (!thread || tec->thread == thread)) found |= left & -left;
+  }
+  return found;
 }
 
 void offer_tasks(void) {
-  for (uint32_t i = 0; i < device.cores; i++)
-    if (has_task(&cores[i])) futex_wake_all(&cores[i].tasks);
+  static uint32_t last[MAX_TECS];
+  for (uint32_t i = 0; i < device.cores; i++) {
+    uint32_t phase = atomic_load(&cores[i].phase);
+    bool waits = has_task(&cores[i]) || (released(&cores[i], NULL) && phase == last[i]);
+    if (waits) futex_wake_all(&cores[i].tasks);
+    last[i] = phase;
+  }
 }
 
-/* Whether somebody tells what runs at the same time: then all TECs begin at once, each on a thread of its own. */
-static bool looked_at(void) { return schedule_on || recording || debugged || check_on; }
+/* Goes on with a paused TEC: one of this thread, whose data are in its cache, or else another one. */
+static bool run_released(struct core *core, bool first) {
+  uint32_t found = released(core, &self);
+  if (!found) found = released(core, NULL);
+  if (!found) return false;
+  struct tec *tec = &first_of(core)[first ? __builtin_ctz(found) : 31 - __builtin_clz(found)];
+  if (!hold_paused(tec)) return true;
+  if (tec->paused_in != atomic_load(&core->phase))
+    run(tec, false);
+  else /* meanwhile it went on and was paused again */
+    atomic_fetch_or(&core->paused, bit_of(tec));
+  return true;
+}
 
 /* Runs the next task of the core, if there is one that none has taken. The main thread begins at one end and the others
  * at the other: so a processor has the same part of the data from job to job, and in its cache. */
-static bool run_next(struct core *core, bool first) {
+static bool run_new(struct core *core, bool first) {
   uint32_t seen = atomic_load(&core->tasks);
   if (ALL_TAKEN(seen)) return false;
   if (!atomic_compare_exchange_strong(&core->tasks, &seen, seen + (first ? ONE_FIRST : ONE_LAST))) return true;
   if (debugged) futex_wake_all(&core->tasks); /* the next one has a thread of its own */
-  run_task(&first_of(core)[first ? TAKEN_FIRST(seen) : TASKS(seen) - 1 - TAKEN_LAST(seen)]);
+  run(&first_of(core)[first ? TAKEN_FIRST(seen) : TASKS(seen) - 1 - TAKEN_LAST(seen)], true);
+  return true;
+}
+
+/* Runs something of the core, or waits for that; false when nothing is left for this thread. */
+static bool run_next(struct core *core, bool first) {
+  uint32_t phase = atomic_load(&core->phase);
+  if (run_new(core, first) || run_released(core, first)) return true;
+  if (!atomic_load(&core->pauses) || !atomic_load(&core->unfinished)) return false;
+  wait_for_phase(core, phase);
   return true;
 }
 
@@ -119,10 +215,8 @@ static void *serve(void *argument) {
   futex_wake_all(&ready_threads);
   for (;;) {
     uint32_t seen = atomic_load(&core->tasks);
-    if (ALL_TAKEN(seen) || (debugged && &first_of(core)[TAKEN_FIRST(seen)] != own))
-      futex_wait(&core->tasks, seen, NULL);
-    else
-      run_next(core, debugged);
+    bool another = debugged && &first_of(core)[TAKEN_FIRST(seen)] != own;
+    if (another || !run_next(core, debugged)) futex_wait(&core->tasks, seen, NULL);
   }
   return NULL;
 }
@@ -151,9 +245,8 @@ bool start_threads(void) {
 static void wake_threads(struct core *core, const struct task *tasks, uint32_t count) {
   uint32_t at_once = looked_at() || count < processors ? count : processors;
   if (!looked_at() && device.cores == 1) {
-    struct pace pace = pace_begin(tasks, count);
-    if (pace.brief) return;
-    pace.waits ? let_helpers_go_anywhere() : keep_helpers_away();
+    if (pace_begin(tasks, count)) return;
+    keep_helpers_away();
     at_once--;
   }
   if (at_once) futex_wake(&core->tasks, at_once);
@@ -163,9 +256,11 @@ void start_group(struct core *core, const struct task *tasks, uint32_t count) {
   struct tec *first = first_of(core);
   for (uint32_t i = 0; i < count; i++) {
     first[i].task = tasks[i];
+    first[i].paused_sp = 0;
     atomic_store(&first[i].state, TEC_NOT_STARTED);
   }
   barrier_reset(core, count);
+  atomic_store(&core->pauses, false);
   atomic_store(&core->unfinished, count);
   if (schedule_on) schedule_begin_group(first->id, count);
   atomic_store(&core->tasks, count);
@@ -184,7 +279,6 @@ static bool retire_groups(uint32_t all) {
 
 /* Runs the tasks of the core that no other thread takes. */
 static void run_tasks(struct core *core) {
-  if (!has_task(core)) return;
   uint32_t before = TAKEN_FIRST(atomic_load(&core->tasks));
   uint64_t start = now();
   while (run_next(core, true)) {}

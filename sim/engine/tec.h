@@ -1,6 +1,7 @@
 /* The cores and their TECs, which run kernel code on stacks inside the device window. Each core runs one group of tasks
  * at a time, a task on each of its first TECs. It has as many threads as TECs, kept between jobs; a thread takes the next
- * task that has none, so that a host with fewer processors than TECs need not wake a thread for each of them. */
+ * task that has none, so that a host with fewer processors than TECs need not wake a thread for each of them. Where a task
+ * waits for others at a barrier, its thread leaves it there and takes the next; any thread may go on with it later. */
 #ifndef ENGINE_TEC_H
 #define ENGINE_TEC_H
 
@@ -31,7 +32,10 @@ struct core {
   _Atomic uint32_t tasks;      /* its tasks, and how many of them threads have taken: what they wait for */
   _Atomic uint32_t unfinished; /* TECs of the group still running */
   _Atomic uint32_t meeting;    /* see barrier.c */
-  _Atomic uint32_t phase;
+  _Atomic uint32_t phase;      /* grows with each barrier that opens, and at the end of the group */
+  _Atomic uint32_t sleepers;   /* threads that sleep until the phase is another one */
+  _Atomic uint32_t paused;     /* bit i: the core's TEC i was left at a barrier, and no thread has gone on with it */
+  _Atomic bool pauses;         /* one of the group was: threads that find nothing to run wait for the next phase */
 };
 
 struct tec {
@@ -45,6 +49,10 @@ struct tec {
   struct aiff_plan *started[EVENTS]; /* in place of a transfer: what the AIFF is to do */
   bool left_at_barrier; /* the barrier counts it among those that arrived: it was at the kernel's last one */
   uint32_t left_phase;  /* in this phase of its core */
+  uint64_t thread_sp;   /* while it runs: the stack of its thread, to which it returns */
+  uint64_t paused_sp;   /* while it is paused: its own stack; 0 while it runs */
+  uint32_t paused_in;   /* it was paused in this phase, and may go on in any other */
+  const void *thread;   /* names the thread that ran it last */
   struct print_buffer printed;
   _Atomic uint32_t state;   /* enum tec_state */
   _Atomic uint32_t stopped; /* 1 when `stopped_at` was recorded after an interrupt */
@@ -73,8 +81,22 @@ bool start_thread(void *(*function)(void *), void *argument);
  */
 bool start_threads(void);
 
-/* Wakes a thread for a task that none has taken: to be called before waiting for other TECs. The second: for all. */
-void offer_task(struct core *core);
+/* Whether somebody tells what runs at the same time: then all TECs begin at once, each on a thread of its own. */
+bool looked_at(void);
+
+/* Leaves a TEC where it is until its core's phase is no longer `phase`; its thread does something else meanwhile. */
+void pause_task(struct tec *tec, uint32_t phase);
+
+/* Keeps a paused TEC from going on, for good; false where it is not paused. */
+bool hold_paused(struct tec *tec);
+
+/* Makes the phase of a core another one, and wakes whoever waits for that. */
+void enter_next_phase(struct core *core);
+
+/* Waits until the phase of a core is no longer `phase`. */
+void wait_for_phase(struct core *core, uint32_t phase);
+
+/* Wakes all threads for what can run and is not running. */
 void offer_tasks(void);
 
 /* Starts a group of at most `device.tecs_per_core` tasks on an idle core. */

@@ -88,17 +88,21 @@ def test_many_jobs_on_one_worker_and_changing_code(bench: Bench) -> None:
         bench.worker.dispatch(head, count)
 
 
-def test_tasks_that_were_brief_may_wait_for_each_other_the_next_time(bench: Bench) -> None:
-    """A brief group runs on one thread; when its tasks then wait for later ones, these get threads after all."""
-    text = """
-__kernel void k(__global int* flags) {
-  int tid = get_local_id(0);
-  volatile __global int* mine = flags + tid;
+@pytest.mark.parametrize("other", ["tid + 1", "tid - 1"])
+@pytest.mark.parametrize("met", ["", "barrier(CLK_LOCAL_MEM_FENCE);"])
+def test_tasks_that_were_brief_may_wait_for_each_other_the_next_time(bench: Bench, met: str, other: str) -> None:
+    """A brief group runs on one thread; when its tasks then wait for others, which have not begun or were left at a barrier,
+    these get threads after all."""
+    text = f"""
+__kernel void k(__global int* flags) {{
+  int tid = get_local_id(0), other = {other};
+  volatile __global int* flag = flags;
+  {met}
   if (flags[8])
-    while (tid < 3 && !mine[1]) {}
-  *mine = 1;
-}
-__COMPASS_ENTRY(entry) { k(__COMPASS_POINTER(__global int, 0)); }
+    while (other >= 0 && other < 4 && !flag[other]) {{}}
+  flag[tid] = 1;
+}}
+__COMPASS_ENTRY(entry) {{ k(__COMPASS_POINTER(__global int, 0)); }}
 """
     flags = bench.place(np.zeros(16, np.int32))
     for _ in range(3):
@@ -211,7 +215,8 @@ def test_endless_loop_ends_at_the_time_limit(bench: Bench) -> None:
         assert fault.kind == "timeout"
         if [at.state for at in fault.locations].count("at a barrier") == 3:
             break
-    assert [at.state for at in fault.locations].count("at a barrier") == 3 and fault.tec == 2
+    waiting = [at.pc for at in fault.locations if at.state == "at a barrier"]
+    assert len(waiting) == 3 and len(set(waiting)) == 1 and waiting[0] is not None and fault.tec == 2
     assert line_of(fault, text) == 4
 
 
