@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -14,12 +14,27 @@ from compass_runtime.errors import RuntimeTypeError, RuntimeValueError
 from compass_runtime.ndarray import NDArray
 from compass_runtime.program import numpy_dtype
 
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
+
 LARGEST = 1 << 31
 """Elements of a tensor stay below this: kernels count in 32 bits."""
 
 
-Size = Any
-"""A whole number, the name of a number among the parameters, or [operation, a, b] of sizes."""
+Size: TypeAlias = "int | str | tuple[str, Size, Size]"
+"""A whole number, the name of a number among the parameters, or (operation, a, b) of sizes."""
+Written: TypeAlias = "int | str | list[Written]"
+"""A size in a description, which is JSON."""
+
+
+class Described(TypedDict):
+    """A parameter in a description: see `Parameter`."""
+
+    name: str
+    dtype: str
+    shape: NotRequired[list[Written]]
+    output: NotRequired[bool]
+    implied: NotRequired[bool]
 
 
 def evaluated(size: Size, numbers: Mapping[str, int]) -> int:
@@ -32,7 +47,7 @@ def evaluated(size: Size, numbers: Mapping[str, int]) -> int:
     return OPERATORS[op].evaluate(evaluated(a, numbers), evaluated(b, numbers))
 
 
-def _size(given: int, numbers: Collection[str]) -> Size:
+def _size(given: Written, numbers: Collection[str]) -> Size:
     """A size as it is written. ValueError and its like for what is none."""
     if isinstance(given, str):
         if given not in numbers:
@@ -41,7 +56,7 @@ def _size(given: int, numbers: Collection[str]) -> Size:
     if not isinstance(given, list):
         return int(given)
     op, a, b = given
-    if op not in OPERATORS:
+    if not isinstance(op, str) or op not in OPERATORS:
         raise ValueError(f"there is no operation {op}")
     return op, _size(a, numbers), _size(b, numbers)
 
@@ -58,11 +73,12 @@ class Parameter:
     implied: bool = False
 
 
-def parameters_of(description: dict[str, Any]) -> list[Parameter]:
+def parameters_of(description: Mapping[str, Any]) -> list[Parameter]:
     """The parameters of a description (`compassc.targets.signature`). ValueError and its like for what is none."""
     found = []
-    numbers = {str(p["name"]) for p in description["params"] if "shape" not in p}
-    for p in description["params"]:
+    params: Sequence[Described] = description["params"]
+    numbers = {str(p["name"]) for p in params if "shape" not in p}
+    for p in params:
         shape = tuple(_size(x, numbers) for x in p["shape"]) if "shape" in p else None
         marks = bool(p.get("output")), bool(p.get("implied"))
         found.append(Parameter(str(p["name"]), numpy_dtype(str(p["dtype"])), shape, *marks))
@@ -78,7 +94,7 @@ class Arguments:
     def __init__(self, name: str, parameters: list[Parameter]) -> None:
         self.name, self.parameters = name, parameters
 
-    def laid_out(self, given: tuple[object, ...]) -> tuple[list[Array], list[tuple[Any, Any]]]:
+    def laid_out(self, given: tuple[object, ...]) -> tuple[list[Array], list[tuple[Array, Array]]]:
         """An array for each parameter (numbers in arrays of one element), and what is to be copied back: pairs of an
         array that was given and the one used in its place. RuntimeTypeError, RuntimeValueError naming the argument."""
         values = self._complete(given)
@@ -86,7 +102,7 @@ class Arguments:
             p.name: self._number(p, value) for p, value in zip(self.parameters, values, strict=True) if p.shape is None
         }
         made: list[Array] = []
-        back: list[tuple[object, object]] = []
+        back: list[tuple[Array, Array]] = []
         for i, (p, value) in enumerate(zip(self.parameters, values, strict=True)):
             made.append(numbers[p.name] if p.shape is None else self._tensor(i, p, value, numbers))
         outputs = [i for i, p in enumerate(self.parameters) if p.output]
@@ -128,7 +144,7 @@ class Arguments:
             ) from None
         return made
 
-    def _tensor(self, i: int, p: Parameter, value: object, numbers: dict[str, Any]) -> Array:
+    def _tensor(self, i: int, p: Parameter, value: object, numbers: dict[str, Array]) -> Array:
         where = f"argument {i + 1} ('{p.name}') of '{self.name}'"
         if not isinstance(value, (np.ndarray, NDArray)):
             raise RuntimeTypeError(f"{where} must be an array, got {type(value).__name__}", code="argument-type")

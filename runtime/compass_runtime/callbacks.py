@@ -6,7 +6,7 @@ import ctypes
 import json
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -17,15 +17,25 @@ from compass_runtime.program import numpy_dtype
 _Function = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_long))
 
 
+class _Argument(TypedDict, total=False):
+    """What the code hands over for one argument."""
+
+    plain: object
+    handle: str
+    array: str
+    ndim: int
+    number: str
+
+
 class Callbacks:
     """The packed functions of one library, by number. `signatures`: `[name, arguments]` as JSON for each; an argument is
     `{"array": dtype, "ndim": n}`, `{"handle": dtype}` (`c_void_p`), `{"number": dtype}` or `{"plain": value}`. ValueError and its like for others."""
 
     def __init__(self, signatures: Sequence[str]) -> None:
-        self._signatures: list[tuple[str, list[dict[str, object]]]] = []
+        self._signatures: list[tuple[str, list[_Argument]]] = []
         for text in signatures:
             name, arguments = json.loads(text)
-            self._signatures.append((str(name), [dict(argument) for argument in arguments]))
+            self._signatures.append((str(name), [_Argument(**argument) for argument in arguments]))
         self._failed: BaseException | None = None
         self._function = _Function(self._called)
 
@@ -39,7 +49,7 @@ class Callbacks:
         if failed is not None:
             raise failed
 
-    def _called(self, number: int, values: object, sizes: object) -> int:
+    def _called(self, number: int, values: Sequence[int | None], sizes: Sequence[int]) -> int:
         if self._failed is not None:
             return 1
         try:
@@ -53,8 +63,8 @@ class Callbacks:
         return 0
 
     @staticmethod
-    def _arguments(described: list[dict[str, Any]], values: Any, sizes: Any) -> list[Any]:
-        made, value, size = list[Any](), 0, 0
+    def _arguments(described: list[_Argument], values: Sequence[int | None], sizes: Sequence[int]) -> list[object]:
+        made, value, size = list[object](), 0, 0
         for one in described:
             if "plain" in one:
                 made.append(one["plain"])
@@ -66,7 +76,7 @@ class Callbacks:
             shape = tuple(sizes[size : size + one["ndim"]]) if "array" in one else ()
             kind = numpy_dtype(str(one["array"] if "array" in one else one["number"]))
             memory = (ctypes.c_char * (kind.itemsize * prod(shape))).from_address(values[value] or 0)
-            array = np.ndarray(shape, kind, memory)
+            array = np.ndarray(shape, kind, memoryview(memory))
             made.append(NDArray(array) if "array" in one else array[()].item())
             value, size = value + 1, size + len(shape)
         return made

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from compass_core.arrays import Array
 from compass_core.errors import ArgumentError, CompassError
 from compass_core.reading.arrays import other_elements
 from compass_core.vendor import wrong_argument_count
@@ -28,9 +29,9 @@ MAX_CHECKED = 256
 class Arguments(NamedTuple):
     """The arguments of a call: arrays, scalars, and what a job is found by."""
 
-    arrays: dict[str, Any]
-    scalars: dict[str, Any]
-    sizes: tuple[Any, ...]
+    arrays: dict[str, Array | None]
+    scalars: dict[str, float]
+    sizes: tuple[object, ...]
 
 
 class Caller:
@@ -115,10 +116,10 @@ class Caller:
             raise self._wrong_kind(plain) from None
 
     def _sorted(self, args: Sequence[Any]) -> Arguments:
-        arrays: dict[str, Any] = {}
-        sizes: list[Any] = []
-        others: list[tuple[int, TensorInfo]] = []
-        scalars = {}
+        arrays: dict[str, Array | None] = {}
+        sizes: list[object] = []
+        others: list[tuple[int, TensorInfo, Array]] = []
+        scalars: dict[str, float] = {}
         for i, name in self._scalar_at:
             scalars[name] = value = args[i]
             if value.__class__ not in _NUMBERS and not hasattr(value, "__float__"):
@@ -127,14 +128,14 @@ class Caller:
             array = args[i]
             sizes.append(None if array is None else array.shape)
             if array is not None and info is not None and array.dtype != info.numpy_dtype and not info.raw:
-                others.append((i, info))
+                others.append((i, info, array))
                 sizes[-1] = (sizes[-1], array.nbytes)
             arrays[name] = array
-        for i, info in others:  # when all else is in order, so that a warning is said once
-            self._other_dtype(i, info, arrays[info.name])
+        for i, info, array in others:  # when all else is in order, so that a warning is said once
+            self._other_dtype(i, info, array)
         return Arguments(arrays, scalars, tuple(sizes))
 
-    def _other_dtype(self, i: int, info: TensorInfo, array: Any) -> None:
+    def _other_dtype(self, i: int, info: TensorInfo, array: Array) -> None:
         """Elements of another type of the same size are a warning: the kernel sees their bytes. Others are an error."""
         kernel = self._program.kernel.kernel if self._program.kernel else self._program.where
         what = f"{kernel}: argument {i + 1} ('{info.name}')"
@@ -167,7 +168,7 @@ class Caller:
         program = self._program
         skipped = {name for name, array in given.arrays.items() if array is None}
         infos = [info for info in (*program.inputs, *program.outputs) if info.name not in skipped]
-        arrays = {info.name: info.elements_of(given.arrays[info.name]) for info in infos}
+        arrays = {i.name: i.elements_of(array) for i in infos if (array := given.arrays[i.name]) is not None}
         return program.resolve({}, given.scalars, arrays, skipped, may_be_large=True)
 
     def _new(self, given: Arguments) -> Job:

@@ -29,9 +29,12 @@ from compass_runtime.sizes import parse_shapes, parse_values
 from compass_runtime.states import States
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from compass_runtime.checks.modes import Modes
     from compass_runtime.compare import Mismatch
     from compass_runtime.debug import Debugger
+    from compass_runtime.inspection import Comparison
     from compass_runtime.job import Job
     from compass_runtime.profile.options import ProfileOptions
     from compass_runtime.program import Program
@@ -433,7 +436,7 @@ def _note(words: str) -> None:
     print(for_stream(f"note: {words}", sys.stderr), file=sys.stderr, flush=True)
 
 
-def _told_differences(mismatches: Sequence[Mismatch], compared: Any, options: Options) -> int:
+def _told_differences(mismatches: Sequence[Mismatch], compared: Comparison | None, options: Options) -> int:
     """Say on stderr where results are not as expected; gives the exit status."""
     for mismatch in mismatches:
         print(for_stream("error: " + "\n  ".join(mismatch.lines()), sys.stderr), file=sys.stderr)
@@ -527,7 +530,7 @@ def _run(
     orders: ScheduleOptions | None,
     debugger: Debugger | None,
     record: bool,
-    say: Any,
+    say: Callable[[str], object],
     inspection: TensorInspection | None,
 ) -> tuple[dict[str, Array], list[float], str]:
     """Runs as often as asked, each time from the same content; gives the outputs, engine times and printed text."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, overload
 
 from compass_runtime.errors import RuntimeValueError
 from compass_runtime.packed import get_global_func, list_global_func_names, register_func
@@ -11,15 +11,25 @@ from compass_runtime.packed import get_global_func, list_global_func_names, regi
 if TYPE_CHECKING:
     from compass_runtime.module import Module
 
+    Generator = Callable[..., Module]
+
 PREFIX = "target.build."
 
 
-def register_code_generator(kind: str, function: Callable[[Any, Any], Module] | None = None) -> Any:
+@overload
+def register_code_generator(kind: str, function: None = None) -> Callable[[Generator], Generator]: ...
+
+
+@overload
+def register_code_generator(kind: str, function: Generator) -> Generator: ...
+
+
+def register_code_generator(kind: str, function: Generator | None = None) -> object:
     """Makes a generator known; without `function` it is a decorator. A kind has one generator."""
-    return register_func(PREFIX + kind, function)
+    return register_func(PREFIX + kind) if function is None else register_func(PREFIX + kind, function)
 
 
-def code_generator(kind: str) -> Callable[[Any, Any], Module]:
+def code_generator(kind: str) -> Generator:
     """The generator of a kind. RuntimeValueError naming the kinds there are when it has none."""
     found = get_global_func(PREFIX + kind, allow_missing=True)
     if found is None:

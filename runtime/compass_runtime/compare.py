@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
@@ -95,7 +94,7 @@ def compare(name: str, got: Array, expected: Array, rtol: float, atol: float) ->
         return None
     worst = far[np.argmax(np.nan_to_num(distance[far], nan=np.inf))]
 
-    def index(flat: Any) -> tuple[int, ...]:
+    def index(flat: np.intp) -> tuple[int, ...]:
         return tuple(int(i) for i in np.unravel_index(flat, expected.shape)) if expected.shape else ()
 
     first = tuple((index(i), float(wide_mine[i]), float(wide[i])) for i in far[:SHOWN])

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -123,14 +122,14 @@ class CompassModule(Module):
         for given, used in back:
             given[...] = used
 
-    def run(self, *args: Any) -> None:
+    def run(self, *args: object) -> None:
         """Inputs, then outputs: loads the inputs, runs, fills the outputs."""
         inputs, outputs = self._split(args)
         _dump(self.func_name, True, inputs)
         self._run(inputs, outputs)
         _dump(self.func_name, False, outputs)
 
-    def _run(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def _run(self, inputs: Sequence[object], outputs: Sequence[object]) -> None:
         with self.job.lock:
             self.job.revive()
             self._put(self.job, self.program.inputs, inputs)

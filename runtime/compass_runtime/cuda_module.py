@@ -166,7 +166,13 @@ class CudaModule(Module):
             given[...] = used
 
     def _launch(
-        self, driver: Driver, function: object, launch: Any, held: Any, by_name: Any, numbers: dict[str, int]
+        self,
+        driver: Driver,
+        function: object,
+        launch: tuple[str, list[str], list[Size], list[Size]],
+        held: dict[str, ctypes.c_uint64],
+        by_name: dict[str, Array],
+        numbers: dict[str, int],
     ) -> None:
         _, arguments, grid, block = launch
         sizes = [evaluated(size, numbers) for size in (*grid, *block)]

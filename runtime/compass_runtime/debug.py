@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError, ToolchainError, UsageError
@@ -90,7 +90,7 @@ class Debugger:
         commands = [*_LLDB_SETTINGS, *_lldb_begin(pid, entry, folders)]
         return [*words, *(w for c in commands for w in ("-o", c)), *(["-s", str(script)] if script else [])]
 
-    def run(self, job: Job, inputs: Arrays, initial: Arrays, script: Path | None) -> dict[str, Any]:
+    def run(self, job: Job, inputs: Arrays, initial: Arrays, script: Path | None) -> dict[str, Array]:
         """Runs the job under the debugger, which reads commands from `script`, else from the user; gives the outputs.
 
         DebuggerLeft when the debugger ends first, and everything that goes wrong in the kernel. The job must be one of
@@ -170,7 +170,7 @@ def _end_together(process: subprocess.Popen[bytes], worker: Worker, done: thread
     worker.close()
 
 
-def _run_watched(job: Job, inputs: Arrays, initial: Arrays, process: subprocess.Popen[bytes]) -> dict[str, Any]:
+def _run_watched(job: Job, inputs: Arrays, initial: Arrays, process: subprocess.Popen[bytes]) -> dict[str, Array]:
     """The run itself: it begins when the debugger is there, and counts if the debugger still is at the end."""
     worker = job.device.worker
     while not _is_traced(worker.pid) and process.poll() is None:

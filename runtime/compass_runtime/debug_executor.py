@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from compass_core import files
 from compass_runtime.devices import Device, cpu
@@ -25,6 +25,16 @@ GRAPH, TENSORS, TRACE = "_tvmdbg_graph_dump.json", "output_tensors.params", "_tv
 COLUMNS = ("Node Name", "Ops", "Time(us)", "Time(%)", "Shape", "Inputs", "Outputs", "Measurements(us)")
 
 
+class DebugNode(TypedDict):
+    """What is known of a node before it has run."""
+
+    name: str
+    op: str
+    inputs: list[str]
+    attrs: dict[str, str]
+    shape: list[int]
+
+
 class DebugResult:
     """What is known of the nodes of a graph: names, kernels, inputs, shapes, types, and the seconds of each after a run."""
 
@@ -32,7 +42,7 @@ class DebugResult:
         g = executor.graph
         outputs = [range(first, first + n.outputs) for n, first in zip(g.nodes, g.first)]
         maker = {entry: i for i, entries in enumerate(outputs) for entry in entries}
-        self._nodes: list[dict[str, Any]] = [
+        self._nodes: list[DebugNode] = [
             {
                 "name": n.name,
                 "op": n.kernel or "param",
@@ -45,7 +55,7 @@ class DebugResult:
         self._outputs = [n.outputs for n in g.nodes]
         self.times: list[BenchmarkResult] = []
 
-    def get_graph_nodes(self) -> list[dict[str, object]]:
+    def get_graph_nodes(self) -> list[DebugNode]:
         """The nodes in the order they run in."""
         return self._nodes
 
@@ -183,7 +193,7 @@ class GraphModuleDebug(GraphModule):
         whole: Call = {"Duration (us)": Duration(total), "Percent": Percent(100.0), "Count": Count(1)}
         return Report(calls, {self._device: whole}, {"Executor": "Graph"})
 
-    def debug_get_output(self, node: int | str, out: Any = None) -> NDArray:
+    def debug_get_output(self, node: int | str, out: NDArray | Device | None = None) -> NDArray:
         """The first output of a node, by number or name, after the graph was run up to it; with `out` a copy in it. AttributeError
         for a name that no node has."""
         index = self._index(node)

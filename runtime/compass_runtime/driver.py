@@ -12,16 +12,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from compass_core.aipubin.layout import Kind
+from compass_core.aipubin.layout import Kind, SubSection
 from compass_core.arrays import Array
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, Note, Span
 from compass_runtime.job import Job, Slot
 from compass_runtime.program import Program
 from compass_runtime.status import Status, status_of
+
+Buffer = bytes | bytearray | memoryview
 
 GRAPH_STEP = 1 << 32
 """Graph ids are multiples of this; a job's id is its graph's id plus 1, 2, ..."""
@@ -63,9 +64,20 @@ class TensorDesc:
 class DriverError(CompassError):
     """The error of a driver function; `status` says why."""
 
-    def __init__(self, status: Status, detail: str = "", **more: Any) -> None:
+    def __init__(
+        self,
+        status: Status,
+        detail: str = "",
+        span: Span | None = None,
+        notes: tuple[Note | str, ...] = (),
+        help: str = "",
+    ) -> None:
         super().__init__(
-            f"{status.text}: {detail}" if detail else status.text, code=status.name.lower().replace("_", "-"), **more
+            f"{status.text}: {detail}" if detail else status.text,
+            span,
+            code=status.name.lower().replace("_", "-"),
+            notes=notes,
+            help=help,
         )
         self.status = status
 
@@ -160,15 +172,15 @@ class Context:
             size = self._slots(self._job(graph_or_job), kind)[number].nbytes
         return TensorDesc(number, size, sub.scale, sub.zero_point, sub.data_type)
 
-    def load_tensor(self, job: int, number: int, data: object) -> None:
+    def load_tensor(self, job: int, number: int, data: Array | Buffer | None) -> None:
         """Copies bytes, or an array, into an input; bytes beyond the input's size are ignored."""
         self._put(job, TensorType.INPUT, number, data)
 
-    def load_output_tensor(self, job: int, number: int, data: object) -> None:
+    def load_output_tensor(self, job: int, number: int, data: Array | Buffer | None) -> None:
         """Gives an output its content before the run."""
         self._put(job, TensorType.OUTPUT, number, data)
 
-    def _put(self, job: int, kind: TensorType, number: int, data: Any) -> None:
+    def _put(self, job: int, kind: TensorType, number: int, data: Array | Buffer | None) -> None:
         if data is None:
             raise DriverError(Status.NULL_PTR, "data")
         slot = self._slot(job, kind, number)
@@ -224,7 +236,7 @@ class Context:
             raise DriverError(Status.INVALID_JOB_ID, hex(job))
         return owner.jobs[job]
 
-    def _tensors(self, number: int, kind: TensorType) -> Sequence[Any]:
+    def _tensors(self, number: int, kind: TensorType) -> Sequence[SubSection]:
         owner = self._graph(number - number % GRAPH_STEP)
         kinds = {
             TensorType.INPUT: Kind.INPUT,

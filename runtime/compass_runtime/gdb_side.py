@@ -10,9 +10,43 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING
 
 import gdb
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class _Type(Protocol):
+        """gdb.Type, as far as it is used here."""
+
+        code: int
+        name: str
+
+        def strip_typedefs(self) -> _Type: ...
+        def target(self) -> _Type: ...
+        def range(self) -> tuple[int, int]: ...
+
+    class _Value(Protocol):
+        """gdb.Value, as far as it is used here."""
+
+        type: _Type
+        address: _Value | None
+
+        def __int__(self) -> int: ...
+        def __getitem__(self, index: int) -> _Value: ...
+        def format_string(self, *, format: str = ..., raw: bool = ...) -> str: ...
+
+    class _Thread(Protocol):
+        """gdb.InferiorThread, as far as it is used here."""
+
+        def switch(self) -> None: ...
+
+    class _Decorated(Protocol):
+        """gdb.FrameDecorator, as far as it is used here."""
+
+        def function(self) -> str | int | None: ...
+
 
 _SETTINGS = (
     "set print thread-events off",
@@ -112,7 +146,7 @@ class _Shown:
         return self.text
 
 
-def _printer(value: Any) -> _Shown | None:
+def _printer(value: _Value) -> _Shown | None:
     """How values print for which gdb has no good way: vectors with their data type, masks as 0 and 1, bfloat16, and
     bytes as numbers and not as text."""
     type = value.type.strip_typedefs()
@@ -124,7 +158,7 @@ def _printer(value: Any) -> _Shown | None:
     return _Shown(_text(value, element)) if element == "bfloat16" or element in _BYTES else None
 
 
-def _array(value: Any, type: Any) -> _Shown | None:
+def _array(value: _Value, type: _Type) -> _Shown | None:
     element, count = _element(type.target()), type.range()[1] + 1
     if element is None:
         return None
@@ -135,16 +169,16 @@ def _array(value: Any, type: Any) -> _Shown | None:
     return _Shown(_items(value, element, count)) if element in _BYTES else None
 
 
-def _element(type: Any) -> str | None:
+def _element(type: _Type) -> str | None:
     return _ELEMENTS.get(type.strip_typedefs().name)
 
 
-def _items(value: Any, element: str, count: int) -> str:
+def _items(value: _Value, element: str, count: int) -> str:
     shown = [_text(value[i], element) for i in range(min(count, _MOST_ITEMS))]
     return f"{{{', '.join(shown)}{', ...' if count > _MOST_ITEMS else ''}}}"
 
 
-def _text(item: Any, element: str) -> str:
+def _text(item: _Value, element: str) -> str:
     if element == "bool":
         return str(int(item) & 1)
     if element == "bfloat16":
@@ -152,13 +186,13 @@ def _text(item: Any, element: str) -> str:
     return str(int(item)) if "int" in element else item.format_string(raw=True)
 
 
-def _bfloat(item: object) -> float:
+def _bfloat(item: _Value) -> float:
     """The number that the two bytes are as the upper half of a float32."""
     word: float = struct.unpack("<f", b"\0\0" + _bytes(item))[0]
     return word
 
 
-def _bytes(item: Any) -> bytes:
+def _bytes(item: _Value) -> bytes:
     if item.address is not None:
         return bytes(gdb.selected_inferior().read_memory(int(item.address), 2))
     return int(item.format_string(format="x", raw=True), 16).to_bytes(2, "little")
@@ -169,7 +203,7 @@ class _KernelFrames:
 
     name, priority, enabled = "compass", 100, True
 
-    def filter(self, frames: Iterator[object]) -> Iterator[Any]:
+    def filter(self, frames: Iterator[_Decorated]) -> Iterator[_Decorated]:
         return takewhile(lambda frame: not str(frame.function()).startswith(_ENTRY), frames)
 
 
@@ -196,7 +230,7 @@ class _Tec(gdb.Command):
         frame.select()
 
 
-def _select(thread: Any) -> str:
+def _select(thread: _Thread) -> str:
     """Makes the thread current, in the innermost frame of its kernel; says where that is."""
     thread.switch()
     frame, inside = gdb.newest_frame(), ""

@@ -140,7 +140,7 @@ class GraphExecutor(Module):
         graph: str,
         library: Module | RemoteModule,
         devices: Sequence[Device],
-        params: Mapping[str, Any] | None = None,
+        params: Mapping[str, NDArray] | None = None,
     ) -> None:
         super().__init__()
         self.text, self.graph, self.library = graph, read_graph(graph), library
@@ -215,7 +215,7 @@ class GraphExecutor(Module):
             )
         return self.entries[self.graph.first[self.graph.arguments[index]]]
 
-    def set_input(self, key: int | str, value: Array | NDArray) -> None:
+    def set_input(self, key: int | str, value: Array | NDArray | None) -> None:
         """Copy an array into an input. RuntimeValueError for another shape."""
         target = self.entry_of(key)
         array = np.asarray(value)
@@ -265,7 +265,7 @@ def _dtype(name: str) -> NumpyDType:
         raise _wrong(f"a value has elements of {name!r}") from None
 
 
-def _out(found: NDArray, out: Any) -> NDArray:
+def _out(found: NDArray, out: NDArray | None) -> NDArray:
     if out is None:
         return found
     if tuple(out.shape) != found.shape:
@@ -273,8 +273,7 @@ def _out(found: NDArray, out: Any) -> NDArray:
             f"the result has the shape {found.shape}, `out` {tuple(out.shape)}", code="tensor-shape"
         )
     found.copyto(out)
-    copied: NDArray = out
-    return copied
+    return out
 
 
 class GraphModule:
@@ -283,7 +282,9 @@ class GraphModule:
     def __init__(self, module: GraphExecutor) -> None:
         self.module = module
 
-    def set_input(self, key: int | str | None = None, value: Any = None, **params: Array) -> None:
+    def set_input(
+        self, key: int | str | None = None, value: Array | NDArray | None = None, **params: Array | NDArray
+    ) -> None:
         """Copy an array into an input, by number or name, or several by name; unknown names among several are skipped."""
         if key is not None:
             self.module.set_input(key, value)
@@ -305,7 +306,7 @@ class GraphModule:
         """How many inputs there are, parameters among them."""
         return len(self.module.names)
 
-    def get_input(self, index: int | str, out: object = None) -> NDArray | None:
+    def get_input(self, index: int | str, out: NDArray | None = None) -> NDArray | None:
         """An input, by number or name; None where there is none of that name."""
         return None if self.module.input_index(index) < 0 else _out(self.module.entry_of(index), out)
 
@@ -317,7 +318,7 @@ class GraphModule:
         """Shapes and types of elements of the inputs that are no parameters, by name."""
         return self.module.input_info()
 
-    def get_output(self, index: int, out: object = None) -> NDArray:
+    def get_output(self, index: int, out: NDArray | None = None) -> NDArray:
         """An output, which the next run overwrites; with `out` a copy in it."""
         return _out(self.module.output(index), out)
 
@@ -344,7 +345,7 @@ class GraphModule:
 
         return time_evaluator(whole if end_to_end else self.module.get_function(func_name), device, plan)()
 
-    def debug_get_output(self, node: int | str, out: object = None) -> NDArray:
+    def debug_get_output(self, node: int | str, out: NDArray | Device | None = None) -> NDArray:
         """NotImplementedError: the debug executor has it."""
         raise NotImplementedError("give the graph to the debug executor for outputs of nodes within it")
 

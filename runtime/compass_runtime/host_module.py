@@ -14,6 +14,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from compass_core import switches
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.hostcc import host, provenance
 from compass_core.hostcc.clang import find_clang
@@ -122,7 +123,7 @@ class HostLibrary(Module):
         """Runs with one argument for each parameter; outputs are changed in place."""
         self.prepared(*args)()
 
-    def prepared(self, *args: Any) -> Callable[[], None]:
+    def prepared(self, *args: object) -> Callable[[], None]:
         """The call with these arguments, whose memory is looked at now: called, it only runs."""
         arrays, back = self.arguments.laid_out(args)
         pointers = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
@@ -132,10 +133,10 @@ class HostLibrary(Module):
     def _run(
         self,
         entry: Callable[..., int],
-        pointers: Any,
+        pointers: ctypes.Array[ctypes.c_void_p],
         threads: int | None,
-        back: list[tuple[Any, Any]],
-        kept: list[Any],
+        back: list[tuple[Array, Array]],
+        kept: list[Array],
     ) -> None:
         """Enter the library. `threads`: None without parallel loops; `kept`: what the pointers point to."""
         failed = entry(pointers, None if threads is None else _Pool.function(threads))

@@ -234,7 +234,7 @@ class PythonModule(Module):
 
     type_key = "compass.runtime.PackedFuncModule"
 
-    def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
+    def __init__(self, functions: Mapping[str, Callable[..., object]]) -> None:
         super().__init__()
         self._functions = dict(functions)
 

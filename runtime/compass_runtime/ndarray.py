@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,11 @@ from compass_runtime.devices import ALIGNMENT, Device, cpu, device_api
 from compass_runtime.errors import RuntimeStateError, RuntimeTypeError, RuntimeValueError
 from compass_runtime.program import numpy_dtype
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
 
-def _dtype(dtype: Any) -> NumpyDType:
+
+def _dtype(dtype: DTypeLike) -> NumpyDType:
     """A NumPy dtype from a name (bfloat16 too) or a dtype."""
     try:
         return numpy_dtype(dtype) if isinstance(dtype, str) else np.dtype(dtype)
@@ -45,7 +48,7 @@ class NDArray:
     def nbytes(self) -> int:
         return self._array.nbytes
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         if dtype is not None and np.dtype(dtype) != self._array.dtype:
             return self._array.astype(dtype)
         return self._array.copy() if copy else self._array
@@ -100,7 +103,9 @@ class NDArray:
             raise RuntimeValueError("only the whole tensor can be assigned: a[:] = value", code="tensor-index")
         self._array[...] = value._array if isinstance(value, NDArray) else value
 
-    def _create_view(self, shape: Sequence[int], dtype: object = None, relative_byte_offset: int = 0) -> NDArray:
+    def _create_view(
+        self, shape: Sequence[int], dtype: DTypeLike | None = None, relative_byte_offset: int = 0
+    ) -> NDArray:
         """A tensor over a part of the same memory. RuntimeValueError when it is not inside, or has gaps."""
         wanted = self._array.dtype if dtype is None else _dtype(dtype)
         size = int(np.prod(shape, dtype=np.int64)) * wanted.itemsize
@@ -141,7 +146,7 @@ def empty(
     return NDArray(data.view(wanted).reshape(dims), where)
 
 
-def array(source: Any, device: Device | None = None, mem_scope: str | None = None) -> NDArray:
+def array(source: ArrayLike, device: Device | None = None, mem_scope: str | None = None) -> NDArray:
     """A tensor with a copy of an array, list or tensor; lists of Python floats become float32."""
     given = source._array if isinstance(source, NDArray) else np.asarray(source)
     if not isinstance(source, (np.ndarray, np.generic, NDArray)) and given.dtype == np.float64:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError, Note, UsageError
@@ -69,7 +69,7 @@ def explore(run: Callable[[int], Results], orders: int) -> Results:
     return first
 
 
-def _dependence(name: str, got: Any, wanted: Any, seed: int) -> CompassError:
+def _dependence(name: str, got: Array, wanted: Array, seed: int) -> CompassError:
     mismatch = compare(name, got, wanted, 0.0, 0.0)
     lines = mismatch.lines() if mismatch else [f"'{name}' differs in the bits of NaN or zero"]
     return CompassError(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from compass_core.errors.suggest import help_for
 from compass_runtime.errors import RuntimeStateError, RuntimeTypeError, RuntimeValueError
@@ -50,7 +50,7 @@ class PackedFunc:
         return f"<PackedFunc {self.name}>"
 
 
-def pass_value(value: object, function: str, position: int) -> Any:
+def pass_value(value: object, function: str, position: int) -> object:
     """`value` as the other side sees it: NumPy scalars as numbers, arrays as NDArray over the same memory, callables
     as packed functions, lists and dicts with their items passed. TypeError for a kind that cannot be passed; position
     0 is the result.
@@ -89,10 +89,24 @@ def _pass_object(value: object, function: str, position: int) -> object:
     raise RuntimeTypeError(f"{what} is a {type(value).__name__}, which cannot be passed", code="packed-type")
 
 
-def register_func(name: Any, f: Callable[..., object] | None = None, override: bool = False) -> Any:
+@overload
+def register_func(name: F, f: None = None, override: bool = False) -> F: ...
+
+
+@overload
+def register_func(name: str, f: None = None, override: bool = False) -> Callable[[F], F]: ...
+
+
+@overload
+def register_func(name: str, f: F, override: bool = False) -> F: ...
+
+
+def register_func(
+    name: str | Callable[..., object], f: Callable[..., object] | None = None, override: bool = False
+) -> object:
     """Registers `f` under a name; without `f` it is a decorator. RuntimeStateError when the name is taken."""
-    if callable(name):
-        name, f = name.__name__, name
+    if not isinstance(name, str) and callable(name):
+        f, name = name, name.__name__
     if not isinstance(name, str):
         raise RuntimeValueError(f"the name of a function must be text, not {type(name).__name__}", code="packed-name")
 
@@ -154,6 +168,6 @@ def remove_global_func(name: str) -> None:
         _functions.pop(name, None)
 
 
-def convert(value: Any) -> Any:
+def convert(value: object) -> object:
     """A value as packed functions see it."""
     return pass_value(value, "convert", 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_runtime.errors import RuntimeValueError
 from compass_runtime.packed import get_global_func
@@ -119,7 +119,7 @@ def time_evaluator(
             bytearray(cache_flush_bytes)
         dev.sync()
 
-    def evaluate(*args: Any) -> BenchmarkResult:
+    def evaluate(*args: object) -> BenchmarkResult:
         def call() -> None:
             function(*args)
 

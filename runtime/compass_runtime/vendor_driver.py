@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core.aipubin import AipuBin, read
 from compass_core.aipubin.dtypes import scalar_bits
@@ -123,7 +123,7 @@ class VendorProgram(Program):
         self.driver, self.time_left = driver, time_left
         super().__init__(content, where)
 
-    def read_code(self) -> Any:
+    def read_code(self) -> None:
         return None
 
     def make_job(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_core import files
+from compass_core.arrays import Array
 from compass_core.errors import UsageError
 from compass_runtime.compass_module import CompassModule
 from compass_runtime.debug_executor import GraphModuleDebug
@@ -96,7 +97,7 @@ class ExecutionEngine:
         self._profiled = GraphModuleDebug(module, own, module.text) if with_profile else None
         self.executor = self._profiled or GraphModule(module)
 
-    def set_inputs(self, *args: object) -> None:
+    def set_inputs(self, *args: Array | NDArray) -> None:
         """Set the inputs. NotImplementedError for what is neither an NDArray nor an array of NumPy."""
         if len(args) != len(self._names):
             raise UsageError(f"{len(args)} inputs are given, the model has {len(self._names)}", code=CODE)
@@ -105,14 +106,14 @@ class ExecutionEngine:
                 raise NotImplementedError(f"an input is an array, not {type(value).__name__}")
             self.executor.set_input(name, value)
 
-    def run(self, *args: object) -> list[NDArray]:
+    def run(self, *args: Array | NDArray) -> list[NDArray]:
         """The outputs for inputs; without any for those that were set."""
         if args:
             self.set_inputs(*args)
         self.executor.module.run()
         return [NDArray(self.executor.get_output(i).numpy().copy()) for i in range(self.executor.get_num_outputs())]
 
-    def profile(self, *args: object) -> Report:
+    def profile(self, *args: Array | NDArray) -> Report:
         """What each kernel takes. AssertionError unless it was made `with_profile`."""
         assert self._profiled is not None, "make it by create_execution_engine(with_profile=True)"
         if args:

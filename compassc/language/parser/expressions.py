@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
-_IDENTITY: dict[type, Callable[[Any, Any], bool]] = {
+_IDENTITY: dict[type, Callable[[object, Any], bool]] = {
     ast.Is: lambda a, b: a is b,
     ast.IsNot: lambda a, b: a is not b,
     ast.In: lambda a, b: a in b,

@@ -8,13 +8,14 @@ import binascii
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.reading import jsontext
+from compass_core.reading.jsontext import Json
 from compass_runtime.devices import Device
 from compass_runtime.ndarray import NDArray
 from compass_runtime.program import numpy_dtype
@@ -38,10 +39,6 @@ CONSTANT, INCOMPLETE, SIZE_VAR, KERNEL, VALUE = (
 )
 DEVICE = "VirtualDevice"
 _CODE = "relay-metadata"
-
-
-Json = Union[None, bool, int, float, str, "list[Json]", "dict[str, Json]"]
-"""What JSON can say."""
 
 
 class Metadata:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeAlias
 
 from compass_core.errors import CompassError, Span
 from compass_core.reading.limits import JSON_DEPTH
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+"""What a JSON text stands for."""
 
 
 def parse(text: str | bytes, where: str, code: str = "not-json", what: str = "this") -> Any:
@@ -30,7 +33,7 @@ def parse(text: str | bytes, where: str, code: str = "not-json", what: str = "th
     return value
 
 
-def _parts(value: object) -> list[Any]:
+def _parts(value: object) -> list[object]:
     """The items of a list or an object; an empty one counts as a level, too."""
     if isinstance(value, dict):
         return list(value.values()) or [None]

@@ -4,8 +4,9 @@ of it where none of what the layer reads does."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_runtime.quantisation import NOT_QUANTISED, Quantisation
 from compass_runtime.tensors import TensorObserver
@@ -27,7 +28,7 @@ class Extreme(NamedTuple):
     where: tuple[int, ...]
 
 
-def overflows(job: Job, inputs: Mapping[str, Any], timeout: float | None = None) -> list[CompassError]:
+def overflows(job: Job, inputs: Mapping[str, Array], timeout: float | None = None) -> list[CompassError]:
     """Runs a job of a graph; an error for each launch that gives 32-bit whole numbers at an end of their type which it does
     not read there. Tensors between layers of one kernel are not seen."""
     note = job.program.note
@@ -36,7 +37,7 @@ def overflows(job: Job, inputs: Mapping[str, Any], timeout: float | None = None)
     reached: dict[str, list[Extreme]] = {}
     types: dict[str, str] = {}
 
-    def take(name: str, array: Any, quantisation: Quantisation) -> None:
+    def take(name: str, array: Array, quantisation: Quantisation) -> None:
         types[name] = array.dtype.name
         if quantisation == NOT_QUANTISED:
             reached[name] = extremes(array)
@@ -54,7 +55,7 @@ def overflows(job: Job, inputs: Mapping[str, Any], timeout: float | None = None)
     ]
 
 
-def extremes(array: Any) -> list[Extreme]:
+def extremes(array: Array) -> list[Extreme]:
     """The ends of its type that an array of 32-bit whole numbers reaches."""
     import numpy as np
 

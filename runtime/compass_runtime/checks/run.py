@@ -6,9 +6,10 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core import targets
+from compass_core.arrays import Array
 from compass_core.errors import CompassError, UsageError, together
 from compass_runtime.checks import area
 from compass_runtime.checks.build import CheckedProgram, checked_programs
@@ -91,9 +92,9 @@ def check_job(
     program: Program,
     modes: Modes,
     create: Callable[[Program], Job],
-    inputs: Mapping[str, Any],
+    inputs: Mapping[str, Array],
     timeout: float | None = None,
-    initial: Mapping[str, Any] | None = None,
+    initial: Mapping[str, Array] | None = None,
 ) -> Outcome:
     """Runs a job of `program`, as `create` makes it of a program, with checks; see `Job.run` for the rest."""
     modes = applicable(program, modes)

@@ -43,7 +43,12 @@ class Ratio:
 
 Metric = Duration | Percent | Count | Ratio | str
 Call = Mapping[str, Metric]
-_FIELDS: Mapping[str, type[Any]] = {"microseconds": Duration, "percent": Percent, "count": Count, "ratio": Ratio}
+_FIELDS: Mapping[str, type[Any]] = {
+    "microseconds": Duration,
+    "percent": Percent,
+    "count": Count,
+    "ratio": Ratio,
+}
 FIRST = ("Name", "Duration (us)", "Percent", "Device", "Count", "Argument Shapes")
 """The first columns; others follow by the alphabet."""
 _NAME, _TIME, _SHARE, _DEVICE, _COUNT, _SHAPES = FIRST
@@ -169,11 +174,11 @@ class Report:
             ) from None
 
 
-def _group(given: Any) -> dict[str, Metric]:
+def _group(given: Mapping[str, Mapping[str, str | float]]) -> dict[str, Metric]:
     return {str(name): _metric(value) for name, value in given.items()}
 
 
-def _metric(given: Any) -> Metric:
+def _metric(given: Mapping[str, str | float]) -> Metric:
     ((kind, value),) = given.items()
     if kind == "string":
         return str(value)

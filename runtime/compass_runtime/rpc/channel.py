@@ -14,10 +14,10 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from compass_core import VERSION as SOFTWARE
 from compass_core.errors import CompassError
+from compass_core.reading.jsontext import Json
 from compass_core.reading.limits import RPC_DEPTH
 from compass_runtime.rpc import wire
 from compass_runtime.rpc.access import NONCE, Token, who_proved
@@ -268,10 +268,10 @@ def greet(
     channel: Channel,
     role: str,
     token: Token,
-    about: dict[str, int | str],
+    about: Mapping[str, object],
     wait: float | None,
     waiting: Callable[[], object] | None = None,
-) -> dict[str, object]:
+) -> dict[str, Json]:
     """The greeting of who connects; gives what the other side says of itself. `wait`: seconds that a busy server may let him
     wait; None: any. `waiting` is called each time that the server says so."""
     import secrets
@@ -281,7 +281,7 @@ def greet(
     channel.send(Kind.HELLO, 0, hello)
     said, asked = wire.text_of(hello), _expected(channel, Kind.CHALLENGE, GREETING_SECONDS).text
     channel.send(Kind.PROOF, 0, {"proof": token.proof("client", said, asked)})
-    welcome: dict[str, object] = _expected(channel, Kind.WELCOME, GREETING_SECONDS, wait, waiting).head
+    welcome = _expected(channel, Kind.WELCOME, GREETING_SECONDS, wait, waiting).fields
     if not _same(token.proof("server", said, asked), welcome.get("proof")):
         channel.close()
         raise RPCError(f"{channel.where} does not know the token: it is somebody else's", code="rpc-refused")
@@ -334,7 +334,7 @@ class Greeted:
 
         self._tokens = tokens
         self._challenge = {"software": SOFTWARE, "nonce": secrets.token_hex(NONCE), **about}
-        self.hello: dict[str, object] = {}
+        self.hello: dict[str, Json] = {}
         self._said = b""
         self._asked = False
         self.token: Token | None = None
@@ -354,7 +354,7 @@ class Greeted:
             return None
         raise damaged("a greeting that is none")
 
-    def welcome(self, **about: object) -> dict[str, Any]:
+    def welcome(self, **about: object) -> dict[str, object]:
         """The head of the WELCOME."""
         assert self.token is not None
         proof = self.token.proof("server", self._said, wire.text_of(self._challenge))
@@ -385,7 +385,7 @@ class Peer:
         self._objects[number] = value
         return number
 
-    def own(self, number: object) -> Any:
+    def own(self, number: object) -> object:
         """The object of a number."""
         if type(number) is not int or number not in self._objects:
             raise damaged("an object that does not exist, or was given back")
@@ -396,21 +396,21 @@ class Peer:
         for number in numbers if isinstance(numbers, list) else ():
             self._objects.pop(number, None) if type(number) is int else None
 
-    def describe(self, value: Any) -> dict[str, object]:
+    def describe(self, value: object) -> dict[str, Json]:
         """An object of one of the sides as JSON; TypeError where it cannot be passed."""
         raise NotImplementedError
 
-    def object_of(self, kind: str, given: dict[str, object]) -> Any:
+    def object_of(self, kind: str, given: dict[str, Json]) -> object:
         """What a description stands for."""
         raise NotImplementedError
 
-    def function(self, name: object) -> Callable[..., Any]:
+    def function(self, name: object) -> Callable[..., object]:
         """The function that a call of the other side names."""
         raise NotImplementedError
 
     # calls
 
-    def call(self, function: object, args: Sequence[Any], seconds: float | None, grace: float | None) -> Any:
+    def call(self, function: object, args: Sequence[object], seconds: float | None, grace: float | None) -> object:
         """The result of a function of the other side. `seconds`: after which it is stopped there; `grace`: so much later the
         connection is given up. RPCError with what went wrong."""
         self._number += 1
@@ -461,7 +461,7 @@ class Peer:
             args = self._value(frame)
             if not isinstance(args, list):
                 raise damaged("a call without arguments")
-            result = self.run(self.function(frame.head.get("f")), args, frame.head.get("s"))
+            result = self.run(self.function(frame.fields.get("f")), args, frame.fields.get("s"))
             self._send(Kind.RESULT, frame.call, {}, result)
         except RPCError as error:
             if error.code in ("rpc-lost", "rpc-silent"):
@@ -472,7 +472,7 @@ class Peer:
         finally:
             self._depth -= 1
 
-    def run(self, function: Callable[..., Any], args: list[Any], seconds: Any) -> Any:
+    def run(self, function: Callable[..., object], args: list[object], seconds: Json) -> object:
         """The result of a function, which subclasses bound."""
         return function(*args)
 

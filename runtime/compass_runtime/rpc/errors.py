@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from compass_core.errors import CompassError
 
 OVER = "session-over"
@@ -38,7 +36,7 @@ def lost(where: str, why: str) -> RPCError:
     )
 
 
-def described(error: BaseException, trace: str = "") -> dict[str, Any]:
+def described(error: BaseException, trace: str = "") -> dict[str, object]:
     """An exception as it goes to the other side."""
     found: dict[str, object] = {
         "type": type(error).__name__,

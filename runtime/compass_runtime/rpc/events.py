@@ -13,14 +13,18 @@ import signal
 import socket
 import ssl
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
+from compass_core.reading.jsontext import Json
 from compass_runtime.rpc import wire
 from compass_runtime.rpc.access import Token
 from compass_runtime.rpc.channel import GREETING_SECONDS, MOST_WHY, Greeted, _other_version, tuned
 from compass_runtime.rpc.errors import RPCError, damaged
 from compass_runtime.rpc.limits import allow_files, of_the_busiest
 from compass_runtime.rpc.wire import Frame, Kind
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 MOST_KNOWN = 2048
 """Connections of those that know a token."""
@@ -38,8 +42,8 @@ class Connection:
         peer = writer.get_extra_info("peername") or ("?", 0)
         self.address: tuple[str, int] = (str(peer[0]), int(peer[1]))
         self.greeting = True
-        self.hello: dict[str, object] = {}
-        self._about: dict[str, Any] = {}
+        self.hello: dict[str, Json] = {}
+        self._about: dict[str, object] = {}
 
     def send(self, kind: Kind, call: int, head: object) -> None:
         """Sends a frame; who reads nothing is dropped."""
@@ -175,7 +179,7 @@ class EventServer:
         )
         return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
-    async def serve(self, port: int, port_end: int, ready: Callable[[Any], object]) -> None:
+    async def serve(self, port: int, port_end: int, ready: Callable[[Self], object]) -> None:
         """Serves until a signal ends it."""
         from compass_runtime.rpc.server import listening
 

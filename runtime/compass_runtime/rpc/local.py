@@ -11,11 +11,14 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING
 
 from compass_core.errors import CompassError
 from compass_runtime.rpc.errors import RPCError
 from compass_runtime.rpc.limits import Quota
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _PROGRAM = Path(__file__).with_name("process.py")
 _END_SECONDS = 5.0
@@ -24,7 +27,7 @@ _END_SECONDS = 5.0
 class _Process:
     """A process of `process.py`: `host` and `port` are where it listens, `proc` is its handle."""
 
-    def __init__(self, role: str, options: dict[str, Any], callback: Callable[[], object] | None = None) -> None:
+    def __init__(self, role: str, options: dict[str, object], callback: Callable[[], object] | None = None) -> None:
         self.host = str(options["host"])
         start = self._forked if callback is not None else self._spawned
         self.proc, said, self._hold = start(role, options, callback)
@@ -43,18 +46,19 @@ class _Process:
 
     @staticmethod
     def _spawned(
-        role: str, options: dict[str, int | str | dict[str, float | int] | None], callback: object
-    ) -> tuple[object, str, object]:
+        role: str, options: dict[str, object], callback: object
+    ) -> tuple[subprocess.Popen[bytes] | _Forked, str, IO[bytes]]:
         search = sorted(sys.path, key=lambda folder: not os.path.isabs(folder))
         command = [sys.executable, str(_PROGRAM), role, json.dumps(options), *search]
         proc = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         assert proc.stdout is not None
+        assert proc.stdin is not None
         return proc, proc.stdout.readline().decode(), proc.stdin
 
     @staticmethod
     def _forked(
         role: str, options: dict[str, object], callback: Callable[[], object] | None
-    ) -> tuple[object, str, object]:
+    ) -> tuple[subprocess.Popen[bytes] | _Forked, str, IO[bytes]]:
         """A copy of this process, which has the functions that the callback registers."""
         from compass_runtime.rpc.process import main
 
@@ -80,7 +84,7 @@ class _Process:
         """Ends it, and all its sessions."""
         self._end()
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -118,7 +122,7 @@ class _Forked:
             os.kill(self.pid, 9)
 
 
-def _ended(proc: Any, hold: Any) -> None:
+def _ended(proc: subprocess.Popen[bytes] | _Forked, hold: IO[bytes]) -> None:
     """Its end comes with that of what it reads; else it is killed."""
     with contextlib.suppress(OSError):
         hold.close()

@@ -7,7 +7,7 @@ import tempfile
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from compass_core import files
 from compass_runtime.devices import Device, device
@@ -17,6 +17,9 @@ from compass_runtime.packed import get_global_func
 from compass_runtime.rpc.folder import Folder
 from compass_runtime.rpc.limits import Quota
 from compass_runtime.rpc.wire import PIECE
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class LocalSession:
@@ -87,7 +90,7 @@ class LocalSession:
         """Removes the folder."""
         self._end()
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,12 +40,12 @@ class RemoteProgram:
         outputs = {info.name for info in program.outputs}
         self._outputs = [i for i, name in enumerate(program.caller.names) if name in outputs]
 
-    def call(self, args: Sequence[Any], timeout: float | None = None, record: bool = False) -> RunResult:
+    def call(self, args: Sequence[object], timeout: float | None = None, record: bool = False) -> RunResult:
         """Runs with one argument per kernel parameter, outputs in place; see `Program.call`. `record`: see `Job.execute`."""
         from compass_sim import RunResult
 
         given = self._given(args)
-        made = self.session.do("program.call", self.module, given, self._outputs, timeout, record)
+        made = self.session.asked(list, "program.call", self.module, given, self._outputs, timeout, record)
         seconds, printed, contents, recorded = made
         self._store(args, given, contents)
         return RunResult(seconds, printed, recorded.numpy().tobytes() if isinstance(recorded, RemoteArray) else b"")
@@ -53,18 +53,18 @@ class RemoteProgram:
     def time(self, args: Sequence[object], plan: Mapping[str, object]) -> BenchmarkResult:
         """Times runs on the server: arguments are copied to the device once before, outputs back after all runs."""
         given = self._given(args)
-        groups, busy, contents = self.session.do("program.time", self.module, given, self._outputs, dict(plan))
+        groups, busy, contents = self.session.asked(list, "program.time", self.module, given, self._outputs, dict(plan))
         self._store(args, given, contents)
         return BenchmarkResult(tuple(groups), BenchmarkResult(tuple(busy)))
 
-    def _given(self, args: Sequence[Any]) -> list[Any]:
+    def _given(self, args: Sequence[object]) -> list[object]:
         """The arguments as they go to the server. CompassError where their number or an output is wrong."""
         names = self.program.caller.names
         if len(args) != len(names):
             kernel = self.program.kernel.kernel if self.program.kernel else self.program.where
             raise wrong_argument_count(kernel, names, len(args))
         for i in self._outputs:
-            if isinstance(args[i], np.ndarray) and not args[i].flags.writeable:
+            if isinstance(output := args[i], np.ndarray) and not output.flags.writeable:
                 raise CompassError(
                     f"argument {i + 1} ('{names[i]}') is an output, but the array is read-only", code="read-only"
                 )
@@ -84,17 +84,18 @@ class RemoteProgram:
                     help="pass a larger array, or build the kernel with --shape",
                 )
 
-    def _store(self, args: Sequence[Any], given: Sequence[Any], contents: object) -> None:
+    def _store(self, args: Sequence[object], given: Sequence[object], contents: object) -> None:
         """Copies the outputs into the arrays of a call."""
         if not isinstance(contents, list) or len(contents) != len(self._outputs):
             raise damaged("a run without its outputs")
         for i, content in zip(self._outputs, contents, strict=True):
-            if not isinstance(args[i], np.ndarray):
+            output, sent = args[i], given[i]
+            if not isinstance(output, np.ndarray):
                 continue
-            found = given[i].numpy() if isinstance(given[i], RemoteArray) else content
-            if not isinstance(found, np.ndarray) or found.nbytes != args[i].nbytes:
+            found = sent.numpy() if isinstance(sent, RemoteArray) else content
+            if not isinstance(found, np.ndarray) or found.nbytes != output.nbytes:
                 raise damaged("an output of another size")
-            args[i][...] = found.view(args[i].dtype).reshape(args[i].shape)
+            output[...] = found.view(output.dtype).reshape(output.shape)
 
     def create_job(
         self,
@@ -134,7 +135,7 @@ class RemoteJob:
         )
         options = {"shapes": shapes, "values": self.values, "timeout": timeout}
         first = len(self.inputs)
-        made = self.remote.session.do("program.run", self.remote.module, given[:first], given[first:], options)
+        made = self.remote.session.asked(list, "program.run", self.remote.module, given[:first], given[first:], options)
         seconds, printed, found = made
         self.result = RunResult(seconds, printed)
         outputs = {}

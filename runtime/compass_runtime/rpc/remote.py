@@ -19,6 +19,9 @@ from compass_runtime.rpc.wire import PIECE, Raw
 from compass_runtime.timing import BenchmarkResult
 
 if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from compass_runtime.ndarray import NDArray
     from compass_runtime.rpc.channel import Peer
     from compass_runtime.rpc.session import Session
 
@@ -108,7 +111,7 @@ class RemoteArray:
 
     asnumpy = numpy
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         found = self.numpy()
         return found if dtype is None else found.astype(dtype, copy=False)
 
@@ -124,7 +127,7 @@ class RemoteArray:
             self.session.do("tensor.write", self, at, Raw(flat[at : at + PIECE].data))
         return self
 
-    def copyto(self, target: Any) -> Any:
+    def copyto(self, target: RemoteArray | NDArray | Device) -> RemoteArray | NDArray:
         """Copies to a tensor of the same shape here or there, or to a new one on a device; returns it."""
         from compass_runtime.ndarray import NDArray, array, empty
 
@@ -145,11 +148,12 @@ class RemoteArray:
             raise RuntimeValueError("only the whole tensor can be assigned: a[:] = value", code="tensor-index")
         self.copyfrom(np.broadcast_to(np.asarray(value), self.shape))
 
-    def _create_view(self, shape: Sequence[int], dtype: Any = None, relative_byte_offset: int = 0) -> RemoteArray:
+    def _create_view(
+        self, shape: Sequence[int], dtype: DTypeLike | None = None, relative_byte_offset: int = 0
+    ) -> RemoteArray:
         """A tensor over a part of the same memory."""
         name = self._dtype.name if dtype is None else np.dtype(dtype).name
-        found: RemoteArray = self.session.do("tensor.view", self, list(shape), name, relative_byte_offset)
-        return found
+        return self.session.asked(RemoteArray, "tensor.view", self, list(shape), name, relative_byte_offset)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -196,8 +200,7 @@ class RemoteModule:
 
     @property
     def imported_modules(self) -> list[RemoteModule]:
-        found: list[RemoteModule] = self.session.do("module.imports", self)
-        return found
+        return self.session.asked(list, "module.imports", self)
 
     def import_module(self, other: RemoteModule) -> None:
         """Adds an import, which is of the same session."""
@@ -236,8 +239,8 @@ class RemoteModule:
         if not self.implements_function(func_name, True):
             raise MissingFunction(f"the remote module has no function '{func_name}'", code="no-function")
 
-        def evaluate(*args: Any) -> BenchmarkResult:
-            return BenchmarkResult(tuple(self.session.do("module.time", self, func_name, dev, plan, *args)))
+        def evaluate(*args: object) -> BenchmarkResult:
+            return BenchmarkResult(tuple(self.session.asked(list, "module.time", self, func_name, dev, plan, *args)))
 
         return evaluate
 

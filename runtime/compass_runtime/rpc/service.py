@@ -10,14 +10,16 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import UnionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from compass_core import VERSION, files, targets
 from compass_core.arrays import Array, base_of
+from compass_core.reading.jsontext import Json
 from compass_runtime import npu
 from compass_runtime.calls import run_loaded
 from compass_runtime.compass_module import CompassModule
@@ -115,7 +117,7 @@ class Service(Peer):
             f"nothing was asked for {self.quota.idle_seconds:g} seconds: the session has ended", code="rpc-idle"
         )
 
-    def run(self, function: Callable[..., Any], args: list[Any], seconds: Any) -> Any:
+    def run(self, function: Callable[..., object], args: list[object], seconds: Json) -> object:
         if self._depth > 1:
             return function(*args)
         limit = self.quota.call_seconds
@@ -169,7 +171,9 @@ class Service(Peer):
     def cancelled(self) -> None:
         self._stop("cancelled")
 
-    def call(self, function: Any, args: Any, seconds: float | None = None, grace: float | None = None) -> Any:
+    def call(
+        self, function: object, args: Sequence[object], seconds: float | None = None, grace: float | None = None
+    ) -> object:
         """Calls a function of the client, within the time of the call that it belongs to."""
         busy, self._busy = self._busy, False
         try:
@@ -203,14 +207,14 @@ class Service(Peer):
                 code="rpc-quota",
             )
 
-    def describe(self, value: Any) -> dict[str, object]:
+    def describe(self, value: object) -> dict[str, Json]:
         if isinstance(value, RemoteFunction):
             return {"$": "yours", "id": value.number}
         if isinstance(value, np.ndarray):
             value = NDArray(value)
         if isinstance(value, NDArray):
             self.room(value.nbytes)
-            about: dict[str, object] = {"kind": "tensor", "shape": list(value.shape), "dtype": value.dtype}
+            about: dict[str, Json] = {"kind": "tensor", "shape": list(value.shape), "dtype": value.dtype}
             about["device"] = [value.device.device_type, value.device.index]
         elif isinstance(value, Module):
             about = {"kind": "module", "type": value.type_key, "entry": value.entry_name}
@@ -224,7 +228,7 @@ class Service(Peer):
             raise TypeError(f"a {type(value).__name__} cannot be passed to the other side")
         return {"$": "mine", "id": self.keep(value), **about}
 
-    def object_of(self, kind: str, given: dict[str, object]) -> Any:
+    def object_of(self, kind: str, given: dict[str, Json]) -> object:
         if kind == "yours":
             return self.own(given.get("id"))
         if kind == "mine" and given.get("kind") == "function":
@@ -233,7 +237,7 @@ class Service(Peer):
             return _device(given.get("type"), given.get("index"))
         raise damaged(f"a value of the kind {kind!r:.40}")
 
-    def function(self, name: object) -> Callable[..., Any]:
+    def function(self, name: object) -> Callable[..., object]:
         if isinstance(name, str):
             found = self._base.get(name) or self.named(name)
             if found is None:
@@ -252,7 +256,7 @@ class Service(Peer):
         return get_global_func(name, allow_missing=True) if name in self.offered else None
 
 
-def _number(given: Any) -> int:
+def _number(given: object) -> int:
     if type(given) is not int or not 0 <= given < 1 << 63:
         raise damaged("a number that is none")
     return given
@@ -264,15 +268,15 @@ def _device(kind: object, index: object) -> Device:
 
 # -- what is offered
 
-Declared = tuple[tuple[Any, ...], Callable[..., Any]]
+Declared = tuple[tuple[type | UnionType, ...], Callable[..., object]]
 _BYTES = bytes | bytearray | memoryview
 
 
-def _functions(session: Service) -> dict[str, Callable[..., Any]]:
+def _functions(session: Service) -> dict[str, Callable[..., object]]:
     """The functions that every session offers, by name. Arguments are held against their types before a call."""
 
-    def bound(name: str, types: tuple[Any, ...], body: Callable[..., object]) -> Callable[..., object]:
-        def call(*args: Any) -> Any:
+    def bound(name: str, types: tuple[type | UnionType, ...], body: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object) -> object:
             if len(args) < len(types) or any(not isinstance(a, t) for a, t in zip(args, types)):
                 wanted = ", ".join(getattr(t, "__name__", str(t)) for t in types)
                 raise RPCError(
@@ -354,7 +358,7 @@ def _module_function(session: Service, module: Module, name: str, imports: bool)
 
 
 def _module_time(
-    session: Service, module: Module, name: str, dev: Device, plan: Mapping[str, Any], *args: Any
+    session: Service, module: Module, name: str, dev: Device, plan: Mapping[str, Any], *args: object
 ) -> list[float]:
     options = dict(plan)
     flush, before = options.pop("cache_flush_bytes", 0), options.pop("f_preproc", "")
@@ -366,7 +370,7 @@ def _module_time(
     return list(measured.results)
 
 
-def _tensor(session: Service, shape: list[Any], dtype: str, kind: int, index: int) -> NDArray:
+def _tensor(session: Service, shape: list[object], dtype: str, kind: int, index: int) -> NDArray:
     import math
 
     dims, wanted = shape_of(shape), dtype_of(dtype)
@@ -404,7 +408,12 @@ def _attribute(session: Service, dev: Device, name: str) -> object:
 
 
 def _program_call(
-    session: Service, module: Module, args: list[Any], outputs: list[Any], timeout: Any = None, record: bool = False
+    session: Service,
+    module: Module,
+    args: list[object],
+    outputs: list[int],
+    timeout: float | None = None,
+    record: bool = False,
 ) -> list[object]:
     """One run with an argument per parameter: seconds, what was printed, the content of some of the arrays after it, and
     what the engine recorded, if that is asked for."""
@@ -418,7 +427,11 @@ def _program_call(
 
 
 def _content(array: object, given: object) -> Inline | None:
-    return None if isinstance(given, NDArray) else Inline(array)
+    if isinstance(given, NDArray):
+        return None
+    if not isinstance(array, np.ndarray):
+        raise RPCError(f"an output is an array, not {type(array).__name__}", code="rpc-call")
+    return Inline(array)
 
 
 def _program_run(
@@ -438,7 +451,7 @@ def _program_run(
     given = {slot.info.name: arrays[slot.info.name] for slot in job.inputs if slot.info.name in arrays}
     initial = {slot.info.name: arrays[slot.info.name] for slot in job.outputs if slot.info.name in arrays}
     room = PIECE
-    found: list[Any] = []
+    found: list[object] = []
     for array in job.run(given, options.get("timeout"), initial).values():
         room -= array.nbytes
         found.append(Inline(array) if room >= 0 else NDArray(array))
@@ -446,7 +459,7 @@ def _program_run(
 
 
 def _program_time(
-    session: Service, module: Module, args: list[Any], outputs: list[Any], plan: dict[str, Any]
+    session: Service, module: Module, args: list[object], outputs: list[int], plan: dict[str, Any]
 ) -> list[object]:
     """Runs of one job, see `Executor.benchmark`: seconds of groups, those that the device was busy, and arrays as above."""
     arrays = [np.asarray(a) if isinstance(a, NDArray) else a for a in args]

@@ -11,13 +11,14 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, TypeVar, final
 
 import numpy as np
 
 from compass_core import files
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
+from compass_core.reading.jsontext import Json
 from compass_core.switches import RPC_CA, RPC_TOKENS
 from compass_runtime.devices import KINDS, Device, device
 from compass_runtime.errors import MissingFunction, RuntimeTypeError, RuntimeValueError
@@ -27,8 +28,12 @@ from compass_runtime.rpc import access
 from compass_runtime.rpc.channel import Channel, Peer, greet, tuned
 from compass_runtime.rpc.errors import RPCError, RPCSessionTimeoutError, damaged
 from compass_runtime.rpc.remote import RemoteArray, RemoteDevice, RemoteFunction, RemoteModule
-from compass_runtime.rpc.wire import PIECE, Inline, Kind, Raw, dtype_of, packed, shape_of
+from compass_runtime.rpc.wire import PIECE, Buffer, Inline, Kind, Raw, dtype_of, packed, shape_of
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
+
+T = TypeVar("T")
 CONNECT_SECONDS = 10.0
 CALL_SECONDS = 600.0
 GRACE_SECONDS = 10.0
@@ -41,13 +46,13 @@ def opened(
     host: str,
     port: int,
     role: str,
-    about: dict[str, Any],
+    about: Mapping[str, object],
     *,
     credentials: access.Credentials,
     wait: float | None = None,
     seconds: float = CONNECT_SECONDS,
     waiting: Callable[[], object] | None = None,
-) -> tuple[Channel, dict[str, object]]:
+) -> tuple[Channel, dict[str, Json]]:
     """A connection on which both sides know each other, and what the other one says of itself. RPCError where there is none. `wait`,
     `waiting`: as in `greet`."""
     where = f"{host}:{port}"
@@ -103,18 +108,25 @@ class Session(Peer):
         self._lock = threading.RLock()
         self._sending = threading.Lock()
         self._current = 0
-        self._info: dict[str, object] | None = None
+        self._info: dict[str, Json] | None = None
         self._end = weakref.finalize(self, _end, channel, and_then)
 
     # -- calls
 
-    def do(self, name: str | int, *args: object) -> Any:
+    def do(self, name: str | int, *args: object) -> object:
         """The result of a function of the server, by its name there."""
         return self.call(name, args, self.call_seconds, GRACE_SECONDS)
 
+    def asked(self, kind: type[T], name: str, *args: object) -> T:
+        """The result of a function that gives values of a kind. RPCError where the server gives another one."""
+        found = self.do(name, *args)
+        if not isinstance(found, kind):
+            raise damaged(f"{name} gave a {type(found).__name__}, which is no {kind.__name__}")
+        return found
+
     def call(
-        self, function: object, args: Sequence[Any], seconds: float | None = None, grace: float | None = None
-    ) -> Any:
+        self, function: object, args: Sequence[object], seconds: float | None = None, grace: float | None = None
+    ) -> object:
         if self._log:
             logging.getLogger("RPCSession").info("call %s of %s", function, self.channel.where)
         with self._lock:
@@ -174,15 +186,15 @@ class Session(Peer):
         return f"<Session {self.number} on {self.channel.where}>"
 
     @property
-    def info(self) -> dict[str, Any]:
+    def info(self) -> dict[str, Json]:
         """What the server is: `software`, `host` (its triple), `targets`, `rights` of the token, limits."""
         if self._info is None:
-            self._info = self.do("server.info")
+            self._info = self.asked(dict, "server.info")
         return dict(self._info or {})
 
     # -- what lives on which side
 
-    def describe(self, value: Any) -> dict[str, object]:
+    def describe(self, value: object) -> dict[str, Json]:
         if isinstance(value, (RemoteArray, RemoteModule, RemoteFunction)):
             owner = value.peer if isinstance(value, RemoteFunction) else value.session
             if owner is not self:
@@ -207,7 +219,7 @@ class Session(Peer):
             return {"$": "mine", "kind": "function", "id": self.keep(value), "name": getattr(value, "__name__", "")}
         raise RuntimeTypeError(f"a {type(value).__name__} cannot be passed to a server", code="packed-type")
 
-    def object_of(self, kind: str, given: dict[str, object]) -> Any:
+    def object_of(self, kind: str, given: dict[str, Json]) -> object:
         number = given.get("id")
         if kind == "yours":
             return self.own(number)
@@ -224,20 +236,22 @@ class Session(Peer):
             return self._tensor(number, given)
         raise damaged("an object of a kind that is not known here")
 
-    def _tensor(self, number: int, given: dict[str, Any]) -> RemoteArray:
+    def _tensor(self, number: int, given: dict[str, Json]) -> RemoteArray:
         at = given.get("device")
         if not isinstance(at, list) or len(at) != 2:
             raise damaged("a tensor without a device")
         shape, dtype = shape_of(given.get("shape")), dtype_of(given.get("dtype"))
         return RemoteArray(self, number, shape, dtype.name, self._device(*at))
 
-    def _device(self, kind: Any, index: Any) -> RemoteDevice:
-        if kind not in KINDS.values() or type(index) is not int:
+    def _device(self, kind: Json, index: Json) -> RemoteDevice:
+        if type(kind) is not int or kind not in KINDS.values() or type(index) is not int:
             raise damaged("a device that is none")
         return RemoteDevice(kind + 128 * (self.number + 1), index, self)
 
-    def function(self, name: object) -> Callable[..., Any]:
-        found: Callable[..., object] = self.own(name)  # what was passed as an argument, and nothing else
+    def function(self, name: object) -> Callable[..., object]:
+        found = self.own(name)  # what was passed as an argument, and nothing else
+        if not callable(found):
+            raise damaged("a call of what is no function")
         return found
 
     # -- devices, arrays, functions
@@ -274,14 +288,13 @@ class Session(Peer):
     def ext_dev(self, index: int = 0) -> RemoteDevice:
         return self.device("ext_dev", index)
 
-    def empty(self, shape: Sequence[int], dtype: Any = "float32", dev: RemoteDevice | None = None) -> RemoteArray:
+    def empty(self, shape: Sequence[int], dtype: DTypeLike = "float32", dev: RemoteDevice | None = None) -> RemoteArray:
         """A tensor on the server with undefined content."""
         at = (dev or self.cpu()).base
         name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
-        found: RemoteArray = self.do("tensor.empty", list(shape), name, at.device_type, at.index)
-        return found
+        return self.asked(RemoteArray, "tensor.empty", list(shape), name, at.device_type, at.index)
 
-    def array(self, source: Any, dev: RemoteDevice | None = None) -> RemoteArray:
+    def array(self, source: ArrayLike, dev: RemoteDevice | None = None) -> RemoteArray:
         """A tensor on the server with the content of an array."""
         given = np.asarray(source)
         return self.empty(given.shape, given.dtype, dev).copyfrom(given)
@@ -295,9 +308,9 @@ class Session(Peer):
                 raise damaged("a piece of another size")
             part[...] = np.frombuffer(got, np.uint8)
 
-    def given(self, arrays: Sequence[Any]) -> list[Any]:
+    def given(self, arrays: Sequence[object]) -> list[object]:
         """Arrays as arguments: the first ones, as long as they are small, go with the call itself."""
-        room, found = PIECE, []
+        room, found = PIECE, list[object]()
         for value in arrays:
             if isinstance(value, (np.ndarray, NDArray)):
                 content = np.asarray(value)
@@ -345,18 +358,17 @@ class Session(Peer):
 
     def listdir(self, path: str = "") -> str:
         """The names in a folder of the session, with commas between them."""
-        return ",".join(self.do("file.names", path))
+        return ",".join(self.asked(list, "file.names", path))
 
     def list_files(self, path: str = "") -> list[str]:
         """All files below a folder of the session."""
-        return list(self.do("file.files", path))
+        return self.asked(list, "file.files", path)
 
     # -- modules and programs
 
     def load_module(self, path: str) -> RemoteModule:
         """Loads an uploaded file: an aipu.bin, or what `export_library` wrote."""
-        found: RemoteModule = self.do("module.load", path)
-        return found
+        return self.asked(RemoteModule, "module.load", path)
 
     def load_bytes(self, content: bytes, name: str = "aipu.bin") -> RemoteModule:
         """Uploads bytes and loads them as a module; the file is gone then."""
@@ -390,5 +402,5 @@ def _end(channel: Channel, and_then: Callable[[], object]) -> None:
     and_then()
 
 
-def _cancel(number: int) -> Sequence[Any]:
+def _cancel(number: int) -> Sequence[Buffer]:
     return packed(Kind.CANCEL, number, None)

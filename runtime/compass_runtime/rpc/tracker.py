@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import UnionType
 
 from compass_core.errors import UsageError
 from compass_runtime.rpc import access
@@ -94,9 +94,9 @@ class Tracker(EventServer):
                 del table[key]
 
     def _answer(self, known: _Known, frame: Frame) -> None:
-        name, args = frame.head.get("f"), frame.head.get("v")
+        name, args = frame.fields.get("f"), frame.fields.get("v")
         try:
-            if name not in _CALLS or not isinstance(args, list):
+            if not isinstance(name, str) or name not in _CALLS or not isinstance(args, list):
                 raise RPCError("the tracker has no such function", code="rpc-call")
             types, body = _CALLS[name]
             if len(args) != len(types) or any(not isinstance(a, t) for a, t in zip(args, types)):
@@ -173,7 +173,7 @@ def _is_server(known: _Known) -> bool:
 
 
 _LATER = object()
-_CALLS: dict[str, tuple[tuple[Any, ...], Callable[..., Any]]] = {
+_CALLS: dict[str, tuple[tuple[type | UnionType, ...], Callable[..., object]]] = {
     "tracker.put": ((str, str, str | None, int), Tracker.put),
     "tracker.request": ((str, int), Tracker.ask),
     "tracker.summary": ((), Tracker.summary),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar, final
+from typing import TypedDict, TypeVar, cast, final
 
 from compass_core.errors import CompassError
 from compass_runtime.rpc import connect
@@ -18,6 +18,27 @@ from compass_runtime.rpc.wire import Kind
 T = TypeVar("T")
 CONNECT_SECONDS = 60.0
 _ANSWER_SECONDS = 30.0
+
+
+class Queue(TypedDict):
+    """How many servers of a key are free, and how many requests for one wait."""
+
+    free: int
+    pending: int
+
+
+class Listed(TypedDict):
+    """A server that is at a tracker: `server:` and its key, and where it listens, if it says so."""
+
+    key: str
+    addr: tuple[str, int] | None
+
+
+class Summary(TypedDict):
+    """Who is at a tracker."""
+
+    queue_info: dict[str, Queue]
+    server_info: list[Listed]
 
 
 @final
@@ -59,7 +80,7 @@ class TrackerSession:
                 raise RPCError(f"{(host, port)} is not RPC Tracker", code="rpc-stranger")
             return
 
-    def _do(self, name: str, *args: object, wait: float | None = _ANSWER_SECONDS) -> Any:
+    def _do(self, name: str, *args: object, wait: float | None = _ANSWER_SECONDS) -> object:
         if self._channel is None:
             self._connect()
         channel = self._channel
@@ -94,12 +115,12 @@ class TrackerSession:
         with suppress(Exception):
             self.close()
 
-    def summary(self) -> dict[str, object]:
+    def summary(self) -> Summary:
         """`queue_info`: free servers and waiting requests by key; `server_info`: key and address of each server."""
         found = self._do("tracker.summary")
         if not isinstance(found, dict) or not {"queue_info", "server_info"} <= found.keys():
             raise damaged("a summary that is none")
-        return found
+        return cast(Summary, found)
 
     def text_summary(self) -> str:
         """The summary as two tables."""
@@ -124,6 +145,8 @@ class TrackerSession:
         for _ in range(max_retry):
             try:
                 granted = self._do("tracker.request", key, priority, wait=wait)
+                if not isinstance(granted, list):
+                    raise TypeError
                 host, port, match = granted
             except (RPCError, OSError) as error:
                 if getattr(error, "code", "") == "rpc-silent":
@@ -172,7 +195,7 @@ class TrackerSession:
         )
 
 
-def _taken(key: str, summary: Mapping[str, Any]) -> str:
+def _taken(key: str, summary: Summary) -> str:
     """Why a request for a server of the key would wait; nothing where one is free."""
     queue = summary["queue_info"].get(key, {"free": 0, "pending": 0})
     if queue["free"] > queue["pending"]:
@@ -184,13 +207,13 @@ def _taken(key: str, summary: Mapping[str, Any]) -> str:
     return f"all servers of the key '{key}' ({many}) are busy{others}"
 
 
-def text_of(summary: Mapping[str, Any]) -> str:
+def text_of(summary: Summary) -> str:
     """A summary as the tables that the framework prints."""
     servers, queues = summary["server_info"], summary["queue_info"]
     rule = "-" * 30 + "\n"
     text = "Server List\n" + rule + "server-address           key\n" + rule
     for one in sorted(servers, key=lambda one: str(one["key"])):
-        address = "{}:{}".format(*one["addr"]) if one.get("addr") else "None"
+        address = "{}:{}".format(*where) if (where := one.get("addr")) else "None"
         text += f"{address:>21s}    {one['key']}\n"
     total: dict[str, int] = {}
     for one in servers:

@@ -13,9 +13,10 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from compass_core.arrays import NumpyDType
+from compass_core.arrays import Array, NumpyDType
+from compass_core.reading.jsontext import Json
 from compass_core.reading.limits import RPC_BODY, RPC_GREETING, RPC_HEAD
 from compass_runtime.rpc.errors import damaged
 
@@ -56,9 +57,16 @@ class Frame(NamedTuple):
 
     kind: Kind
     call: int
-    head: Any
+    head: Json
     body: memoryview
     text: bytes = b""
+
+    @property
+    def fields(self) -> dict[str, Json]:
+        """The head, where it is an object. RPCError where it is something else."""
+        if not isinstance(self.head, dict):
+            raise damaged("a message without a head")
+        return self.head
 
 
 def _refused(constant: str) -> object:
@@ -103,10 +111,11 @@ def packed(kind: Kind, call: int, head: object, bodies: Sequence[Buffer] = ()) -
     return [HEADER.pack(kind, call, len(text), size) + text, *bodies]
 
 
-def parsed(text: Buffer) -> Any:
+def parsed(text: Buffer) -> Json:
     """The head of a frame. RPCError where it is no JSON."""
     try:
-        return _decode(str(text, "utf-8"))
+        head: Json = _decode(str(text, "utf-8"))
+        return head
     except (ValueError, RecursionError):
         raise damaged("a head that is no JSON") from None
 
@@ -122,11 +131,11 @@ _LONG = 1 << 16
 class Encoder:
     """Values of a message, as JSON and bodies. `other` describes what lives on one of the sides, or raises."""
 
-    def __init__(self, other: Callable[[object], dict[str, object]]) -> None:
+    def __init__(self, other: Callable[[object], dict[str, Json]]) -> None:
         self.bodies: list[Buffer] = []
         self._other = other
 
-    def value(self, value: Any) -> Any:
+    def value(self, value: object) -> Json:
         """A value as JSON: what JSON has as it is, all else as an object whose `$` says what it is."""
         if value is None or isinstance(value, bool):
             return value
@@ -150,7 +159,7 @@ class Encoder:
             return self._body("bytes", value)
         return self._other_value(value)
 
-    def _other_value(self, value: Raw) -> Any:
+    def _other_value(self, value: object) -> Json:
         import numpy as np
 
         if isinstance(value, np.generic):
@@ -165,7 +174,7 @@ class Encoder:
             return self._body("raw", value.content)
         return self._other(value)
 
-    def _body(self, kind: str, content: Buffer) -> dict[str, object]:
+    def _body(self, kind: str, content: Buffer) -> dict[str, Json]:
         self.bodies.append(content if isinstance(content, memoryview) else memoryview(content))
         return {"$": kind, "body": len(self.bodies) - 1}
 
@@ -185,13 +194,13 @@ class Raw:
 class Inline:
     """An array that travels with a message, rather than a handle of one."""
 
-    array: Any
+    array: Array
 
 
 class Decoder:
     """Values of a message that came. `other` gives what a description of a side's own object stands for."""
 
-    def __init__(self, sizes: object, body: memoryview, other: Callable[[str, dict[str, object]], object]) -> None:
+    def __init__(self, sizes: object, body: memoryview, other: Callable[[str, dict[str, Json]], object]) -> None:
         self._parts: list[memoryview] = []
         at = 0
         for size in sizes if isinstance(sizes, list) else ():
@@ -203,26 +212,26 @@ class Decoder:
             raise damaged("a body that it does not speak of")
         self._other = other
 
-    def value(self, given: Any) -> Any:
+    def value(self, given: Json) -> object:
         """The value that JSON stands for; RPCError where it stands for none."""
         if isinstance(given, list):
             return [self.value(item) for item in given]
         if not isinstance(given, dict):
             return given
-        kind = given.get("$")
-        if kind == "dict" and isinstance(given.get("items"), dict):
-            return {key: self.value(item) for key, item in given["items"].items()}
-        if kind == "float" and given.get("is") in _FLOATS:
-            return _FLOATS[given["is"]]
+        kind, items, text = given.get("$"), given.get("items"), given.get("is")
+        if kind == "dict" and isinstance(items, dict):
+            return {key: self.value(item) for key, item in items.items()}
+        if kind == "float" and isinstance(text, str) and text in _FLOATS:
+            return _FLOATS[text]
         if kind in ("raw", "bytes", "bytearray", "text", "array"):
             return self._of_body(kind, given)
         if kind == "dtype":
-            return dtype_of(given.get("is"))
+            return dtype_of(text)
         if not isinstance(kind, str):
             raise damaged("a value of no kind")
         return self._other(kind, given)
 
-    def _of_body(self, kind: str, given: dict[str, object]) -> object:
+    def _of_body(self, kind: str, given: dict[str, Json]) -> object:
         number = given.get("body")
         if type(number) is not int or not 0 <= number < len(self._parts):
             raise damaged("a value without its bytes")
@@ -263,7 +272,7 @@ def dtype_of(name: object) -> NumpyDType:
     return np.dtype(found)
 
 
-def _array(part: memoryview, given: dict[str, object]) -> Any:
+def _array(part: memoryview, given: dict[str, Json]) -> Array:
     import math
 
     import numpy as np

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import CompassError, UsageError
+from compass_core.reading.jsontext import Json
 from compass_runtime.module import Module, sealed, unsealed
 from compass_runtime.ndarray import NDArray
 from compass_runtime.param_dict import load_param_dict, save_param_dict
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from compassc.relay.backend.vm.executable import VMFunction
 
 FORMAT = "compass.vm.1"
-Json = Union[None, int, str, "list[Json]", "dict[str, Json]"]
+
 _CLASSES = {c.NAME: c for c in vm.Instruction.__subclasses__()}
 
 
