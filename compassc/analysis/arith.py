@@ -16,6 +16,7 @@ from ..ir import exprs as E
 from ..ir.dtypes import DataType
 from ..ir.exprs import Binary, Call, Expr, IntImm, Var
 from ..ir.folding import wrap
+from ..ir.rules import method, table
 from .structure import Interner, is_stable
 
 _K = TypeVar("_K")
@@ -343,10 +344,10 @@ def _full(dtype: DataType) -> Range:
     return BOOL_RANGE if dtype.is_bool else dtype.integer_range()
 
 
-_RANGES: dict[type, Callable[[Arith, Any], Range]] = {
-    Var: Arith._var_range,
-    Binary: Arith._binary_range,
-    E.Cast: Arith._cast_range,
-    E.Select: Arith._select_range,
-    Call: Arith._call_range,
-}
+_RANGES: dict[type, Callable[[Arith, Expr], Range]] = table(
+    method(Var, Arith._var_range),
+    method(Binary, Arith._binary_range),
+    method(E.Cast, Arith._cast_range),
+    method(E.Select, Arith._select_range),
+    method(Call, Arith._call_range),
+)

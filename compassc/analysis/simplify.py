@@ -8,12 +8,12 @@ point is left as it is, but for the direction of comparisons.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ..ir import exprs as E
 from ..ir.dtypes import BOOL
 from ..ir.exprs import Binary, Call, Expr, IntImm
 from ..ir.folding import ABSORBING, NEUTRAL, fold, wrap
+from ..ir.rules import method, table
 from ..ir.visit import located
 from .arith import NEGATED, SWAPPED, Arith, Linear
 from .structure import is_pure, scalar_min_max
@@ -372,13 +372,13 @@ _BINARY_RULES: dict[str, Callable[[Simplifier, Binary], Expr]] = {
     **dict.fromkeys(E.COMPARISON, Simplifier._comparison),
     **dict.fromkeys(E.LOGICAL, Simplifier._logical),
 }
-_RULES: dict[type, Callable[[Simplifier, Any], Expr]] = {
-    Binary: Simplifier._binary,
-    E.Unary: Simplifier._unary,
-    E.Select: Simplifier._select,
-    E.Cast: Simplifier._cast,
-    E.TailMask: Simplifier._tail,
-    Call: Simplifier._call,
-    E.BufferLoad: Simplifier._load,
-    E.Pointer: Simplifier._pointer,
-}
+_RULES: dict[type, Callable[[Simplifier, Expr], Expr]] = table(
+    method(Binary, Simplifier._binary),
+    method(E.Unary, Simplifier._unary),
+    method(E.Select, Simplifier._select),
+    method(E.Cast, Simplifier._cast),
+    method(E.TailMask, Simplifier._tail),
+    method(Call, Simplifier._call),
+    method(E.BufferLoad, Simplifier._load),
+    method(E.Pointer, Simplifier._pointer),
+)

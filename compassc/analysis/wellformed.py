@@ -8,17 +8,17 @@ went through the lowering pipeline, and of a legalised one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from compass_core.errors import CompassError
 
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import DataType, PointerType, Type
+from ..ir.rules import rules, table
 from ..ir.verify import Rules, verify
 from ..ops import core, spelling
 
-Rule = Callable[[Any], str | None]
+Rule = Callable[[object], str | None]
 _EXPRS = [c for c in vars(E).values() if isinstance(c, type) and issubclass(c, E.Expr) and c.declared]
 
 
@@ -72,11 +72,11 @@ def _types(op: core.Op, e: E.Call) -> str | None:
     return f"S.{e.op} of {', '.join(str(a.dtype) for a in e.args)} is no {e.dtype}: {wrong}"
 
 
-def _unsigned(t: Type) -> Any:
+def _unsigned(t: Type) -> Type:
     return t.with_uint() if isinstance(t, DataType) and t.is_int else t
 
 
-def _signed(t: Type) -> Any:
+def _signed(t: Type) -> Type:
     return t.with_int() if isinstance(t, DataType) and t.is_uint else t
 
 
@@ -84,7 +84,7 @@ def _in_language(e: E.Call) -> str | None:
     return f"{e.op} is a builtin of C, which only legalisation introduces" if spelling.is_builtin(e.op) else None
 
 
-OPERATIONS: Rules = {E.Call: (_declared,)}
+OPERATIONS: Rules = table(rules(E.Call, _declared))
 
 # ------------------------------------------------------------------------------------------------------------- lowered
 
@@ -128,24 +128,25 @@ def _never(what: str) -> Rule:
     return lambda e: f"{what} was not lowered"
 
 
-_LOWERED: Rules = {
-    S.For: (_plain_loop,),
-    S.DeclBuffer: (_never("a shaped view"),),
-    S.BufferStore: (_flat,),
-    E.BufferLoad: (_flat,),
-    E.Binary: (_less_only,),
-}
-_LEGALISED: Rules = {
-    S.For: (_serial,),
-    E.Ramp: (_never("a ramp"),),
-    E.TailMask: (_never("a tail mask"),),
-    E.Binary: (_no_floor,),
-    E.Call: (_complete,),
-}
+_PARSED: Rules = table(rules(E.Call, _in_language))
+_LOWERED: Rules = table(
+    rules(S.For, _plain_loop),
+    rules(S.DeclBuffer, _never("a shaped view")),
+    rules(S.BufferStore, _flat),
+    rules(E.BufferLoad, _flat),
+    rules(E.Binary, _less_only),
+)
+_LEGALISED: Rules = table(
+    rules(S.For, _serial),
+    rules(E.Ramp, _never("a ramp")),
+    rules(E.TailMask, _never("a tail mask")),
+    rules(E.Binary, _no_floor),
+    rules(E.Call, _complete),
+)
 STAGES: dict[str, Rules] = {
-    "parsed": _merged(OPERATIONS, {E.Call: (_in_language,)}),
-    "lowered": _merged(OPERATIONS, {E.Call: (_in_language,)}, _LOWERED),
-    "legalised": _merged(OPERATIONS, _LOWERED, _LEGALISED, dict.fromkeys(_EXPRS, (_register,))),
+    "parsed": _merged(OPERATIONS, _PARSED),
+    "lowered": _merged(OPERATIONS, _PARSED, _LOWERED),
+    "legalised": _merged(OPERATIONS, _LOWERED, _LEGALISED, table(*(rules(kind, _register) for kind in _EXPRS))),
 }
 
 

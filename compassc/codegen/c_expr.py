@@ -11,6 +11,7 @@ from compass_core.operators import OPERATORS
 
 from ..ir import exprs as E
 from ..ir.dtypes import BOOL, INT32, PointerType
+from ..ir.rules import rule, table
 from ..ops import spelling
 from .c_places import Places
 from .c_types import (
@@ -50,28 +51,29 @@ class ExprPrinter:
         self.here: Span | None = None
         """The place of what is being printed: of the statement, or of a call or access in it."""
         self.places = Places()
-        self._table: dict[type, Callable[[Any], str]] = {
-            E.Var: self._var,
-            E.IntImm: int_text,
-            E.FloatImm: float_text,
-            E.StringImm: lambda e: string_text(e.value),
-            E.Cast: self._cast,
-            E.Reinterpret: self._reinterpret,
-            E.Binary: self._binary,
-            E.Unary: self._unary,
-            E.Select: lambda e: (
-                f"({self.expr(e.condition)} ? {self.operand(e.true_value)} : {self.operand(e.false_value)})"
-            ),
-            E.Broadcast: self._broadcast,
-            E.VectorLiteral: lambda e: f"({c_type(e.dtype)})({','.join([self._element(x) for x in e.elems])})",
-            E.ConstMask: lambda e: self.mask_constant(e.bits, e.lanes),
-            E.Pointer: self._pointer,
-            E.AddressOf: lambda e: f"&{self._var(e.var)}",
-            E.BufferLoad: self._load,
-            E.GetElement: self._get_element,
-            E.Call: self._call,
-            E.FuncCall: lambda e: f"{e.func}({self.list(e.args)})",
-        }
+        self._table: dict[type, Callable[[E.Expr], str]] = table(
+            rule(E.Var, self._var),
+            rule(E.IntImm, int_text),
+            rule(E.FloatImm, float_text),
+            rule(E.StringImm, lambda e: string_text(e.value)),
+            rule(E.Cast, self._cast),
+            rule(E.Reinterpret, self._reinterpret),
+            rule(E.Binary, self._binary),
+            rule(E.Unary, self._unary),
+            rule(E.Select, self._select),
+            rule(E.Broadcast, self._broadcast),
+            rule(E.VectorLiteral, lambda e: f"({c_type(e.dtype)})({','.join([self._element(x) for x in e.elems])})"),
+            rule(E.ConstMask, lambda e: self.mask_constant(e.bits, e.lanes)),
+            rule(E.Pointer, self._pointer),
+            rule(E.AddressOf, lambda e: f"&{self._var(e.var)}"),
+            rule(E.BufferLoad, self._load),
+            rule(E.GetElement, self._get_element),
+            rule(E.Call, self._call),
+            rule(E.FuncCall, lambda e: f"{e.func}({self.list(e.args)})"),
+        )
+
+    def _select(self, e: E.Select) -> str:
+        return f"({self.expr(e.condition)} ? {self.operand(e.true_value)} : {self.operand(e.false_value)})"
 
     def value(self, e: E.Expr) -> str:
         """The C text of an expression whose place cuts it to its type: the right side of an assignment, a cast."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from compass_core.errors import CompassError, Note, Span, flat, together
 from compass_core.hostcc.arrays import Array
@@ -12,6 +12,7 @@ from compass_core.hostcc.promises import UNCLIPPED
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.names import NamePool
+from ..ir.rules import rule, table
 from .c_calls import FORMS
 from .c_expr import ExprPrinter, c_name
 from .c_places import Part
@@ -59,19 +60,21 @@ class FunctionPrinter(ExprPrinter):
         self.errors: list[CompassError] = []
         self.stack_size = 0
         self.depth = 1
-        self._stmts: dict[type, Any] = {
-            S.Let: self._let,
-            S.Assign: lambda s: f"{self._var(s.var)} = {self.value(s.value)};",
-            S.SetElement: lambda s: f"{self._var(s.var)}[{self.expr(s.index)}] = {self.value(s.value)};",
-            S.BufferStore: self._store,
-            S.Evaluate: self._eval,
-            S.Alloc: self._alloc,
-            S.AllocConst: self._alloc_const,
-            S.Break: lambda s: "break;",
-            S.Continue: lambda s: "continue;",
-            S.Return: self._return,
-        }
-        self._blocks: dict[type, Any] = {S.IfThenElse: self._if, S.For: self._for, S.While: self._while}
+        self._stmts: dict[type, Callable[[S.Stmt], str]] = table(
+            rule(S.Let, self._let),
+            rule(S.Assign, lambda s: f"{self._var(s.var)} = {self.value(s.value)};"),
+            rule(S.SetElement, lambda s: f"{self._var(s.var)}[{self.expr(s.index)}] = {self.value(s.value)};"),
+            rule(S.BufferStore, self._store),
+            rule(S.Evaluate, self._eval),
+            rule(S.Alloc, self._alloc),
+            rule(S.AllocConst, self._alloc_const),
+            rule(S.Break, lambda s: "break;"),
+            rule(S.Continue, lambda s: "continue;"),
+            rule(S.Return, self._return),
+        )
+        self._blocks: dict[type, Callable[[S.Stmt], None]] = table(
+            rule(S.IfThenElse, self._if), rule(S.For, self._for), rule(S.While, self._while)
+        )
 
     def define(self, var: E.Var) -> str:
         """Give a variable the C name it has from here on."""

@@ -18,6 +18,7 @@ from ..ir import stmts as S
 from ..ir.dtypes import BOOL, INT32, PointerType
 from ..ir.exprs import IntImm
 from ..ir.printer import SYMBOLS, Printer
+from ..ir.rules import rule, table
 from ..ir.visit import walk_exprs, walk_stmts
 from ..te.buffers import compact_strides
 from ..te.lowering import IMPLIED_SIZES
@@ -66,32 +67,32 @@ class ScriptPrinter(Printer):
 
     def __init__(self) -> None:
         super().__init__()
-        self._table = {
-            E.Var: self.name,
-            E.IntImm: _whole,
-            E.FloatImm: _real,
-            E.StringImm: lambda e: _quoted(e.value),
-            E.Binary: self._binary,
-            E.Unary: self._unary,
-            E.Cast: lambda e: f"T.Cast({_quoted(str(e.dtype))}, {self.expr(e.value)})",
-            E.Select: lambda e: f"T.Select({self._list((e.condition, e.true_value, e.false_value))})",
-            E.Ramp: lambda e: f"T.Ramp({self.expr(e.base)}, {self.expr(e.stride)}, {e.lanes})",
-            E.Broadcast: lambda e: f"T.Broadcast({self.expr(e.value)}, {e.lanes})",
-            E.BufferLoad: self._load,
-            E.BufferRegion: self._region,
-            E.Call: self._call,
-            E.FuncCall: self._func_call,
-            E.Pointer: self._pointer,
-        }
-        self._stmts = {
-            S.Let: self._let,
-            S.BufferStore: self._store,
-            S.Evaluate: lambda s: f"T.evaluate({self.expr(s.value)})",
-            S.Alloc: self._alloc,
-            S.AllocConst: self._table_of_numbers,
-            S.DeclBuffer: self._view,
-            S.AssertStmt: lambda s: f"assert {self.expr(s.condition)}, {self.expr(s.message)}",
-        }
+        self._table = table(
+            rule(E.Var, self.name),
+            rule(E.IntImm, _whole),
+            rule(E.FloatImm, _real),
+            rule(E.StringImm, lambda e: _quoted(e.value)),
+            rule(E.Binary, self._binary),
+            rule(E.Unary, self._unary),
+            rule(E.Cast, lambda e: f"T.Cast({_quoted(str(e.dtype))}, {self.expr(e.value)})"),
+            rule(E.Select, lambda e: f"T.Select({self._list((e.condition, e.true_value, e.false_value))})"),
+            rule(E.Ramp, lambda e: f"T.Ramp({self.expr(e.base)}, {self.expr(e.stride)}, {e.lanes})"),
+            rule(E.Broadcast, lambda e: f"T.Broadcast({self.expr(e.value)}, {e.lanes})"),
+            rule(E.BufferLoad, self._load),
+            rule(E.BufferRegion, self._region),
+            rule(E.Call, self._call),
+            rule(E.FuncCall, self._func_call),
+            rule(E.Pointer, self._pointer),
+        )
+        self._stmts = table(
+            rule(S.Let, self._let),
+            rule(S.BufferStore, self._store),
+            rule(S.Evaluate, lambda s: f"T.evaluate({self.expr(s.value)})"),
+            rule(S.Alloc, self._alloc),
+            rule(S.AllocConst, self._table_of_numbers),
+            rule(S.DeclBuffer, self._view),
+            rule(S.AssertStmt, lambda s: f"assert {self.expr(s.condition)}, {self.expr(s.message)}"),
+        )
         self.loops: dict[E.Var, tuple[object, object]] = {}
         self.buffers: dict[E.Var, tuple[E.Expr, ...]] = {}
         """The shapes of buffers by their storage."""

@@ -25,6 +25,7 @@ from .forms import FORMS
 from .members import GraphMember
 from .names import NamePool
 from .node import Field, Node
+from .rules import rule, table
 
 GRAPH = "I.graph"
 """The call in IR text that makes a graph from text and constants."""
@@ -78,38 +79,38 @@ class Printer:
         self.lines: list[str] = []
         self.spans: list[Span | None] = []
         """Of the calls and accesses that were printed since the last line, in the order of `placed_exprs`."""
-        self._table: dict[type, Callable[[Any], str]] = {
-            **dict.fromkeys(FORMS, self._form),
-            E.Var: lambda e: self.name(e),
-            E.IntImm: _int_text,
-            E.FloatImm: _float_text,
-            E.StringImm: lambda e: repr(e.value),
-            E.Binary: self._binary,
-            E.Unary: self._unary,
-            E.ConstMask: lambda e: f'T.mask("{mask_text(e.bits, e.lanes)}")',
-            E.Pointer: self._pointer,
-            E.BufferLoad: self._load,
-            E.BufferRegion: self._region,
-            E.Call: self._call,
-            T.ProducerLoad: lambda e: f"{e.producer.name}[{self._list(e.indices)}]",
-            T.Reduce: self._reduce,
-            E.FuncCall: self._func_call,
-        }
-        self._stmts: dict[type, Callable[[Any], str]] = {
-            S.SetElement: self._form,
-            S.AssertStmt: self._form,
-            S.Let: self._let,
-            S.Assign: lambda s: f"{self.name(s.var)} = {self.expr(s.value)}",
-            S.BufferStore: self._store,
-            TS.ProducerStore: lambda s: f"{s.producer.name}[{self._list(s.indices)}] = {self.expr(s.value)}",
-            S.Evaluate: lambda s: self.expr(s.value),
-            S.Alloc: self._alloc,
-            S.AllocConst: self._alloc_const,
-            S.DeclBuffer: self._decl_buffer,
-            S.Break: lambda s: "break",
-            S.Continue: lambda s: "continue",
-            S.Return: lambda s: "return" if s.value is None else f"return {self.expr(s.value)}",
-        }
+        self._table: dict[type, Callable[[E.Expr], str]] = table(
+            *((kind, self._form) for kind in FORMS),
+            rule(E.Var, lambda e: self.name(e)),
+            rule(E.IntImm, _int_text),
+            rule(E.FloatImm, _float_text),
+            rule(E.StringImm, lambda e: repr(e.value)),
+            rule(E.Binary, self._binary),
+            rule(E.Unary, self._unary),
+            rule(E.ConstMask, lambda e: f'T.mask("{mask_text(e.bits, e.lanes)}")'),
+            rule(E.Pointer, self._pointer),
+            rule(E.BufferLoad, self._load),
+            rule(E.BufferRegion, self._region),
+            rule(E.Call, self._call),
+            rule(T.ProducerLoad, lambda e: f"{e.producer.name}[{self._list(e.indices)}]"),
+            rule(T.Reduce, self._reduce),
+            rule(E.FuncCall, self._func_call),
+        )
+        self._stmts: dict[type, Callable[[S.Stmt], str]] = table(
+            rule(S.SetElement, self._form),
+            rule(S.AssertStmt, self._form),
+            rule(S.Let, self._let),
+            rule(S.Assign, lambda s: f"{self.name(s.var)} = {self.expr(s.value)}"),
+            rule(S.BufferStore, self._store),
+            rule(TS.ProducerStore, lambda s: f"{s.producer.name}[{self._list(s.indices)}] = {self.expr(s.value)}"),
+            rule(S.Evaluate, lambda s: self.expr(s.value)),
+            rule(S.Alloc, self._alloc),
+            rule(S.AllocConst, self._alloc_const),
+            rule(S.DeclBuffer, self._decl_buffer),
+            rule(S.Break, lambda s: "break"),
+            rule(S.Continue, lambda s: "continue"),
+            rule(S.Return, lambda s: "return" if s.value is None else f"return {self.expr(s.value)}"),
+        )
 
     # -- expressions
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
 
 from compass_core.operators import is_power_of_two
 
@@ -17,6 +16,7 @@ from . import exprs as E
 from . import stmts as S
 from .dtypes import DataType, PointerType, bool_of, type_text
 from .exprs import Buffer, Expr, Var
+from .rules import method, rule, table
 from .stmts import Body, IRModule, PrimFunc, Stmt
 from .visit import walk_stmts
 
@@ -24,7 +24,7 @@ _BITWISE = frozenset("bitand bitor bitxor shl shr".split())
 _INTEGER_ONLY = _BITWISE | {"floordiv", "floormod", "mod"}
 
 
-Rules = Mapping[type, tuple[Callable[[Any], str | None], ...]]
+Rules = Mapping[type, tuple[Callable[[object], str | None], ...]]
 """Further rules for nodes of a class: each gives what is wrong, or None."""
 
 
@@ -74,8 +74,8 @@ class _Verifier:
         self._body(self.f.body)
 
     def _further(self, node: Expr | Stmt) -> None:
-        for rule in self.rules.get(type(node), ()):
-            wrong = rule(node)
+        for further in self.rules.get(type(node), ()):
+            wrong = further(node)
             if wrong is not None:
                 raise _Wrong(wrong)
 
@@ -362,17 +362,17 @@ def _element(e: E.GetElement) -> None:
     _check(e.index.dtype.is_integer, "the index of {} is no integer", e)
 
 
-_NODE_RULES: dict[type, Callable[[Any], None]] = {
-    E.Binary: _binary,
-    E.Unary: _unary,
-    E.Cast: _cast,
-    E.Select: _select,
-    E.Broadcast: _broadcast,
-    E.Ramp: _ramp,
-    E.VectorLiteral: _literal,
-    E.TailMask: _tail,
-    E.GetElement: _element,
-}
+_NODE_RULES: dict[type, Callable[[Expr], None]] = table(
+    rule(E.Binary, _binary),
+    rule(E.Unary, _unary),
+    rule(E.Cast, _cast),
+    rule(E.Select, _select),
+    rule(E.Broadcast, _broadcast),
+    rule(E.Ramp, _ramp),
+    rule(E.VectorLiteral, _literal),
+    rule(E.TailMask, _tail),
+    rule(E.GetElement, _element),
+)
 """What an expression must be whatever is around it."""
 
 
@@ -386,32 +386,32 @@ def check_node(e: Expr) -> None:
         raise VerifyError(str(error)) from None
 
 
-def _alone(rule: Callable[[object], None]) -> Callable[[_Verifier, Any], None]:
+def _alone(rule: Callable[[Expr], None]) -> Callable[[_Verifier, Expr], None]:
     return lambda verifier, e: rule(e)
 
 
-_STMT_RULES: dict[type, Callable[[_Verifier, Any], None]] = {
-    S.Let: _Verifier._let,
-    S.Assign: _Verifier._assign,
-    S.SetElement: _Verifier._set_element,
-    S.BufferStore: _Verifier._store,
-    S.Alloc: _Verifier._alloc,
-    S.AllocConst: _Verifier._alloc,
-    S.DeclBuffer: lambda v, s: v._buffer(s.buffer),
-    S.IfThenElse: _Verifier._if,
-    S.While: _Verifier._while,
-    S.For: _Verifier._for,
-    S.Block: _Verifier._block,
-    S.Break: _Verifier._break,
-    S.Continue: _Verifier._break,
-    S.Return: _Verifier._return,
-}
-_EXPR_RULES: dict[type, Callable[[_Verifier, Any], None]] = {
-    **{cls: _alone(rule) for cls, rule in _NODE_RULES.items()},
-    E.Binary: _Verifier._binary,
-    E.Pointer: _Verifier._pointer,
-    E.BufferLoad: _Verifier._load,
-    E.BufferRegion: _Verifier._region,
-    E.Call: _Verifier._call,
-    E.FuncCall: _Verifier._func_call,
-}
+_STMT_RULES: dict[type, Callable[[_Verifier, S.Stmt], None]] = table(
+    method(S.Let, _Verifier._let),
+    method(S.Assign, _Verifier._assign),
+    method(S.SetElement, _Verifier._set_element),
+    method(S.BufferStore, _Verifier._store),
+    method(S.Alloc, _Verifier._alloc),
+    method(S.AllocConst, _Verifier._alloc),
+    method(S.DeclBuffer, lambda v, s: v._buffer(s.buffer)),
+    method(S.IfThenElse, _Verifier._if),
+    method(S.While, _Verifier._while),
+    method(S.For, _Verifier._for),
+    method(S.Block, _Verifier._block),
+    method(S.Break, _Verifier._break),
+    method(S.Continue, _Verifier._break),
+    method(S.Return, _Verifier._return),
+)
+_EXPR_RULES: dict[type, Callable[[_Verifier, Expr], None]] = table(
+    *((cls, _alone(rule)) for cls, rule in _NODE_RULES.items()),
+    method(E.Binary, _Verifier._binary),
+    method(E.Pointer, _Verifier._pointer),
+    method(E.BufferLoad, _Verifier._load),
+    method(E.BufferRegion, _Verifier._region),
+    method(E.Call, _Verifier._call),
+    method(E.FuncCall, _Verifier._func_call),
+)

@@ -14,6 +14,7 @@ from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import FLOAT32, INT32, UINT32, DataType
 from ..ir.exprs import Binary, Expr, IntImm, Ramp, Var
+from ..ir.rules import method, table
 from ..ir.stmts import Body, Stmt
 from ..ir.visit import Rewriter, all_exprs, located, rewrites, substitute
 
@@ -526,18 +527,18 @@ def _has_vector_form(e: Binary) -> bool:
     return e.op != "mod" or dtype.is_integer
 
 
-_STMT_RULES: dict[type, Callable[[Vectorizer, Any], Stmt | Body]] = {
-    S.Let: Vectorizer._let,
-    S.BufferStore: Vectorizer._store,
-    S.IfThenElse: Vectorizer._if,
-    S.For: Vectorizer._for,
-}
-_EXPR_RULES: dict[type, Callable[[Vectorizer, Any], Expr]] = {
-    Var: Vectorizer._var,
-    Binary: Vectorizer._binary,
-    E.Unary: Vectorizer._unary,
-    E.Cast: Vectorizer._cast,
-    E.Select: Vectorizer._select,
-    E.BufferLoad: Vectorizer._load,
-    E.Call: Vectorizer._call,
-}
+_STMT_RULES: dict[type, Callable[[Vectorizer, Stmt], Stmt | Body]] = table(
+    method(S.Let, Vectorizer._let),
+    method(S.BufferStore, Vectorizer._store),
+    method(S.IfThenElse, Vectorizer._if),
+    method(S.For, Vectorizer._for),
+)
+_EXPR_RULES: dict[type, Callable[[Vectorizer, Expr], Expr]] = table(
+    method(Var, Vectorizer._var),
+    method(Binary, Vectorizer._binary),
+    method(E.Unary, Vectorizer._unary),
+    method(E.Cast, Vectorizer._cast),
+    method(E.Select, Vectorizer._select),
+    method(E.BufferLoad, Vectorizer._load),
+    method(E.Call, Vectorizer._call),
+)

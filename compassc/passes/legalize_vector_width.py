@@ -21,6 +21,7 @@ from ..analysis.statements import is_const
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import VOID, DataType, PointerType, Type, bool_of, native, pointer_type
+from ..ir.rules import rule, table
 from ..ir.visit import located, placed, walk_exprs, walk_stmts
 from ..ops import core, spelling
 from ._hazards import Hazards
@@ -53,20 +54,20 @@ class Aligner:
             int, tuple[E.Expr, E.Expr]
         ] = {}  # by identity: a sub-function call, and the variable that holds its result
         self.span: Span | None = None
-        self._table: dict[type, Callable[[Any, int], list[E.Expr]]] = {
-            E.Var: self._var_parts,
-            E.ConstMask: self._const_mask,
-            E.TailMask: self._tail_mask,
-            E.Broadcast: self._broadcast,
-            E.VectorLiteral: self._literal,
-            E.Binary: self._binary,
-            E.Unary: self._bitnot,
-            E.Select: self._select,
-            E.Reinterpret: self._reinterpret,
-            E.Call: self._call,
-            E.FuncCall: self._func_call,
-            E.BufferLoad: lambda e, width: [self.scalar(e)],
-        }
+        self._table: dict[type, Callable[[E.Expr, int], list[E.Expr]]] = table(
+            rule(E.Var, self._var_parts),
+            rule(E.ConstMask, self._const_mask),
+            rule(E.TailMask, self._tail_mask),
+            rule(E.Broadcast, self._broadcast),
+            rule(E.VectorLiteral, self._literal),
+            rule(E.Binary, self._binary),
+            rule(E.Unary, self._bitnot),
+            rule(E.Select, self._select),
+            rule(E.Reinterpret, self._reinterpret),
+            rule(E.Call, self._call),
+            rule(E.FuncCall, self._func_call),
+            rule(E.BufferLoad, lambda e, width: [self.scalar(e)]),
+        )
 
     # -- values of several registers
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 from ..analysis.simplify import negate
 from ..analysis.statements import is_const, used_vars
@@ -18,6 +17,7 @@ from ..analysis.structure import Interner, is_pure
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.exprs import Expr, Var
+from ..ir.rules import method, table
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
 from ..ir.visit import walk_exprs, walk_stmts
 
@@ -124,13 +124,13 @@ def _is_empty_range(s: S.For) -> bool:
     return s.stop.value <= s.min.value and s.step.value > 0
 
 
-_RULES: dict[type, Callable[[_Remove, Any], Stmt | None]] = {
-    S.Let: _Remove._let,
-    S.Evaluate: _Remove._eval,
-    S.Alloc: _Remove._alloc,
-    S.AllocConst: _Remove._alloc,
-    S.BufferStore: _Remove._store,
-    S.IfThenElse: _Remove._if,
-    S.For: _Remove._for,
-    S.While: _Remove._while,
-}
+_RULES: dict[type, Callable[[_Remove, Stmt], Stmt | None]] = table(
+    method(S.Let, _Remove._let),
+    method(S.Evaluate, _Remove._eval),
+    method(S.Alloc, _Remove._alloc),
+    method(S.AllocConst, _Remove._alloc),
+    method(S.BufferStore, _Remove._store),
+    method(S.IfThenElse, _Remove._if),
+    method(S.For, _Remove._for),
+    method(S.While, _Remove._while),
+)

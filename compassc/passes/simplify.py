@@ -9,7 +9,6 @@ Variables are never replaced by their values, and nothing is assumed about varia
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ..analysis.arith import Arith
 from ..analysis.simplify import Simplifier
@@ -18,6 +17,7 @@ from ..analysis.structure import is_pure, is_stable
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.exprs import Expr
+from ..ir.rules import method, table
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
 from ..ir.visit import substitute_body
 
@@ -117,10 +117,10 @@ class _Simplify:
         return s.kind not in ("tec", *S.THREAD_LOOPS) and stable and not own_breaks(s.body)
 
 
-_RULES: dict[type, Callable[[_Simplify, Any], Stmt | Body]] = {
-    S.Let: _Simplify._let,
-    S.BufferStore: _Simplify._store,
-    S.IfThenElse: _Simplify._if,
-    S.While: _Simplify._while,
-    S.For: _Simplify._for,
-}
+_RULES: dict[type, Callable[[_Simplify, Stmt], Stmt | Body]] = table(
+    method(S.Let, _Simplify._let),
+    method(S.BufferStore, _Simplify._store),
+    method(S.IfThenElse, _Simplify._if),
+    method(S.While, _Simplify._while),
+    method(S.For, _Simplify._for),
+)

@@ -15,6 +15,7 @@ import numpy as np
 from compass_core.errors import CompassError
 from compass_runtime.ndarray import NDArray
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
+from compassc.ir.rules import method, table
 from compassc.relay.attributes import Attrs
 from compassc.relay.errors import DiagnosticError
 from compassc.relay.expr import (
@@ -492,17 +493,17 @@ def _common(a: tuple[Function, ...], b: tuple[Function, ...]) -> tuple[Function,
 
 _ATOMS = (Var, GlobalVar, Constant, Op, Constructor)
 """What is not worth keeping."""
-_FORMS: Mapping[type, Callable[[Interpreter, Any, Frame], Steps[Value]]] = {
-    Var: Interpreter._variable,
-    Constant: Interpreter._constant,
-    GlobalVar: Interpreter._global,
-    Op: Interpreter._itself,
-    Constructor: Interpreter._itself,
-    Function: Interpreter._closure,
-    Tuple: Interpreter._tuple,
-    TupleGetItem: Interpreter._item,
-    RefCreate: Interpreter._ref_create,
-    RefRead: Interpreter._ref_read,
-    RefWrite: Interpreter._ref_write,
-    Call: Interpreter._call,
-}
+_FORMS: Mapping[type, Callable[[Interpreter, Expr, Frame], Steps[Value]]] = table(
+    method(Var, Interpreter._variable),
+    method(Constant, Interpreter._constant),
+    method(GlobalVar, Interpreter._global),
+    method(Op, Interpreter._itself),
+    method(Constructor, Interpreter._itself),
+    method(Function, Interpreter._closure),
+    method(Tuple, Interpreter._tuple),
+    method(TupleGetItem, Interpreter._item),
+    method(RefCreate, Interpreter._ref_create),
+    method(RefRead, Interpreter._ref_read),
+    method(RefWrite, Interpreter._ref_write),
+    method(Call, Interpreter._call),
+)

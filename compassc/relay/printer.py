@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from compass_core.errors import Span
 from compassc.ir.names import NamePool
+from compassc.ir.rules import method, table
 from compassc.relay.attributes import NOTED_DEVICE, PARAM_DEVICES, RESULT_DEVICE, Attrs, DictAttrs
 from compassc.relay.equal import structural_equal
 from compassc.relay.expr import (
@@ -458,15 +458,15 @@ _ATOMS = (GlobalVar, Constant, Op, Constructor)
 """What is never a line of its own."""
 _DESCRIBED = (Constant, Call, Var, Function, Tuple, TupleGetItem)
 """What has a remark with its type and place."""
-_FORMS: Mapping[type, Callable[[Printer, Any], Steps[str]]] = {
-    Function: Printer._function,
-    Call: Printer._call,
-    Let: Printer._let,
-    If: Printer._if,
-    Tuple: Printer._tuple,
-    TupleGetItem: Printer._item,
-    RefCreate: Printer._ref_create,
-    RefRead: Printer._ref_read,
-    RefWrite: Printer._ref_write,
-    Match: Printer._match,
-}
+_FORMS: Mapping[type, Callable[[Printer, Expr], Steps[str]]] = table(
+    method(Function, Printer._function),
+    method(Call, Printer._call),
+    method(Let, Printer._let),
+    method(If, Printer._if),
+    method(Tuple, Printer._tuple),
+    method(TupleGetItem, Printer._item),
+    method(RefCreate, Printer._ref_create),
+    method(RefRead, Printer._ref_read),
+    method(RefWrite, Printer._ref_write),
+    method(Match, Printer._match),
+)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from compass_core.errors import CompassError
 from compass_core.operators import OPERATORS
@@ -18,6 +17,7 @@ from compassc.ir import stmts as S
 from compassc.ir.dtypes import DataType, PointerType, Type
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.names import NamePool
+from compassc.ir.rules import rule, table
 
 SCALARS = "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64".split()
 _NAMES = (
@@ -87,27 +87,27 @@ class CText:
         self.pool = NamePool(RESERVED)
         self.lines: list[str] = []
         self.depth = 1
-        self._exprs: dict[type, Callable[[Any], str]] = {
-            Var: self.name,
-            IntImm: self.integer,
-            E.FloatImm: self.real,
-            E.Cast: self.cast,
-            E.Binary: self.binary,
-            E.Unary: self.unary,
-            E.Select: self.select,
-            E.BufferLoad: self.load,
-            E.Call: self.call,
-        }
-        self._stmts: dict[type, Callable[[Any], None]] = {
-            S.Let: self.let,
-            S.BufferStore: self.store,
-            S.IfThenElse: self.if_,
-            S.For: self.loop,
-            S.While: lambda s: self.block(f"while ({self.expr(s.condition)}) {{", s.body),
-            S.Alloc: self.alloc,
-            S.AllocConst: self.table,
-            S.Evaluate: self.eval,
-        }
+        self._exprs: dict[type, Callable[[E.Expr], str]] = table(
+            rule(Var, self.name),
+            rule(IntImm, self.integer),
+            rule(E.FloatImm, self.real),
+            rule(E.Cast, self.cast),
+            rule(E.Binary, self.binary),
+            rule(E.Unary, self.unary),
+            rule(E.Select, self.select),
+            rule(E.BufferLoad, self.load),
+            rule(E.Call, self.call),
+        )
+        self._stmts: dict[type, Callable[[S.Stmt], None]] = table(
+            rule(S.Let, self.let),
+            rule(S.BufferStore, self.store),
+            rule(S.IfThenElse, self.if_),
+            rule(S.For, self.loop),
+            rule(S.While, lambda s: self.block(f"while ({self.expr(s.condition)}) {{", s.body)),
+            rule(S.Alloc, self.alloc),
+            rule(S.AllocConst, self.table),
+            rule(S.Evaluate, self.eval),
+        )
 
     # -- names and lines
 

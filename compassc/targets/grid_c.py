@@ -17,6 +17,7 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import DataType, PointerType, Type
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
+from compassc.ir.rules import rule, table
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.targets.ctext import CText, NoForm, identifier
 from compassc.targets.dialects import Dialect
@@ -180,7 +181,7 @@ class GridText(CText):
         self.dialect, self.where = dialect, dialect.where
         self.arrays = arrays
         self.depth = 1
-        self._exprs[E.FuncCall] = lambda e: f"{e.func}({', '.join(map(self.expr, e.args))})"
+        self._exprs |= table(rule(E.FuncCall, lambda e: f"{e.func}({', '.join(map(self.expr, e.args))})"))
 
     def kernel(self, body: S.Body) -> None:
         for s in self.arrays:

@@ -15,6 +15,7 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.dtypes import FLOAT32, INT32, DataType, PointerType, Type
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
+from compassc.ir.rules import rule, table
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.targets import host_math
 from compassc.targets.ctext import CText, NoForm, helpers, identifier, typedefs
@@ -164,16 +165,16 @@ class HostText(CText):
         super().__init__()
         self.unit, self.allocated, self.homes, self.inside = unit, allocated, homes or {}, homes is None
         self.taken: list[str] = []  # what lies on the heap
-        self._exprs |= {
-            E.Reinterpret: self.reinterpret,
-            E.Broadcast: lambda e: f"(({self.type(e.dtype)})({self.expr(e.value)}))",
-            E.VectorLiteral: self.literal,
-            E.TailMask: self.tail,
-            E.ConstMask: self.const_mask,
-            E.Ramp: self.ramp,
-            E.FuncCall: self.external,
-            E.Pointer: lambda e: f"({self.expr(e.base)} + {self.expr(e.offset)})",
-        }
+        self._exprs |= table(
+            rule(E.Reinterpret, self.reinterpret),
+            rule(E.Broadcast, lambda e: f"(({self.type(e.dtype)})({self.expr(e.value)}))"),
+            rule(E.VectorLiteral, self.literal),
+            rule(E.TailMask, self.tail),
+            rule(E.ConstMask, self.const_mask),
+            rule(E.Ramp, self.ramp),
+            rule(E.FuncCall, self.external),
+            rule(E.Pointer, lambda e: f"({self.expr(e.base)} + {self.expr(e.offset)})"),
+        )
 
     # -- functions
 

@@ -14,6 +14,7 @@ from compass_core.operators import OPERATORS
 from ...ir import exprs as E
 from ...ir import stmts as S
 from ...ir.dtypes import DataType, PointerType, Type
+from ...ir.rules import method, table
 from ...ir.visit import all_exprs, walk_stmts
 from ...ops.core import np
 from ...ops.numeric import np_dtype
@@ -203,28 +204,28 @@ class ExprText:
         raise unsupported(f"a call of {e.func} here")
 
 
-_RULES: dict[type, Callable[[ExprText, Any], str]] = {
-    E.IntImm: ExprText._integer,
-    E.FloatImm: ExprText._real,
-    E.StringImm: lambda self, e: repr(e.value),
-    E.Var: ExprText._var,
-    E.Binary: ExprText._binary,
-    E.Unary: ExprText._unary,
-    E.Select: ExprText._select,
-    E.Cast: ExprText._cast,
-    E.Reinterpret: ExprText._reinterpret,
-    E.Ramp: ExprText._ramp,
-    E.Broadcast: ExprText._broadcast,
-    E.VectorLiteral: ExprText._literal,
-    E.TailMask: ExprText._tail,
-    E.ConstMask: ExprText._mask,
-    E.GetElement: ExprText._element,
-    E.BufferLoad: ExprText._load,
-    E.Pointer: ExprText._pointer,
-    E.AddressOf: ExprText._address,
-    E.Call: ExprText._call,
-    E.FuncCall: lambda self, e: self._function(e),
-}
+_RULES: dict[type, Callable[[ExprText, E.Expr], str]] = table(
+    method(E.IntImm, ExprText._integer),
+    method(E.FloatImm, ExprText._real),
+    method(E.StringImm, lambda self, e: repr(e.value)),
+    method(E.Var, ExprText._var),
+    method(E.Binary, ExprText._binary),
+    method(E.Unary, ExprText._unary),
+    method(E.Select, ExprText._select),
+    method(E.Cast, ExprText._cast),
+    method(E.Reinterpret, ExprText._reinterpret),
+    method(E.Ramp, ExprText._ramp),
+    method(E.Broadcast, ExprText._broadcast),
+    method(E.VectorLiteral, ExprText._literal),
+    method(E.TailMask, ExprText._tail),
+    method(E.ConstMask, ExprText._mask),
+    method(E.GetElement, ExprText._element),
+    method(E.BufferLoad, ExprText._load),
+    method(E.Pointer, ExprText._pointer),
+    method(E.AddressOf, ExprText._address),
+    method(E.Call, ExprText._call),
+    method(E.FuncCall, lambda self, e: self._function(e)),
+)
 
 
 class FunctionText(ExprText):
@@ -372,22 +373,22 @@ def function_name(symbol: str) -> str:
     return f"function_{symbol}"
 
 
-_STATEMENTS: dict[type, Callable[[FunctionText, Any, int], None]] = {
-    S.Let: FunctionText._let,
-    S.Assign: FunctionText._assign,
-    S.SetElement: FunctionText._set_element,
-    S.Alloc: FunctionText._alloc,
-    S.AllocConst: FunctionText._constant,
-    S.DeclBuffer: lambda self, s, depth: None,
-    S.BufferStore: FunctionText._store,
-    S.Evaluate: FunctionText._eval,
-    S.IfThenElse: FunctionText._if,
-    S.For: FunctionText._for,
-    S.While: FunctionText._while,
-    S.Break: lambda self, s, depth: self._emit(depth, "break"),
-    S.Continue: lambda self, s, depth: self._emit(depth, "continue"),
-    S.Return: FunctionText._return,
-    S.Block: FunctionText._block,
-}
+_STATEMENTS: dict[type, Callable[[FunctionText, S.Stmt, int], None]] = table(
+    method(S.Let, FunctionText._let),
+    method(S.Assign, FunctionText._assign),
+    method(S.SetElement, FunctionText._set_element),
+    method(S.Alloc, FunctionText._alloc),
+    method(S.AllocConst, FunctionText._constant),
+    method(S.DeclBuffer, lambda self, s, depth: None),
+    method(S.BufferStore, FunctionText._store),
+    method(S.Evaluate, FunctionText._eval),
+    method(S.IfThenElse, FunctionText._if),
+    method(S.For, FunctionText._for),
+    method(S.While, FunctionText._while),
+    method(S.Break, lambda self, s, depth: self._emit(depth, "break")),
+    method(S.Continue, lambda self, s, depth: self._emit(depth, "continue")),
+    method(S.Return, FunctionText._return),
+    method(S.Block, FunctionText._block),
+)
 INTEGERS = {name: operator.evaluate for name, operator in OPERATORS.items()}
 """The operators on Python's integers, by name."""

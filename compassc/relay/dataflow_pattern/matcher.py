@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 from compassc.ir.exprs import FloatImm, IntImm
+from compassc.ir.rules import rule, table
 from compassc.relay.dataflow_pattern.graph import Graph, inputs
 from compassc.relay.dataflow_pattern.patterns import (
     AltPattern,
@@ -203,11 +203,11 @@ class Matcher:
         return parent is not None and self.graph.dominates(e, parent)
 
 
-_LEAVES: Mapping[type, Callable[[Any, Expr], bool]] = {
-    ConstantPattern: lambda p, e: isinstance(e, Constant),
-    ExprPattern: lambda p, e: p.expr is e or (type(p.expr) is type(e) and structural_equal(p.expr, e)),
-    VarPattern: lambda p, e: isinstance(e, Var) and p.name_hint in ("", e.name_hint),
-}
+_LEAVES: Mapping[type, Callable[[DFPattern, Expr], bool]] = table(
+    rule(ConstantPattern, lambda p, e: isinstance(e, Constant)),
+    rule(ExprPattern, lambda p, e: p.expr is e or (type(p.expr) is type(e) and structural_equal(p.expr, e))),
+    rule(VarPattern, lambda p, e: isinstance(e, Var) and p.name_hint in ("", e.name_hint)),
+)
 _RULES: Mapping[type, Callable[..., Steps[bool]]] = {
     AltPattern: Matcher.alternative,
     AttrPattern: Matcher.attributes,

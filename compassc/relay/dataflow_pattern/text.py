@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
+from compassc.ir.rules import rule, table
 from compassc.relay.dataflow_pattern.patterns import (
     AltPattern,
     AttrPattern,
@@ -70,21 +70,24 @@ def _expression(p: ExprPattern) -> Pieces:
     return [f"Op({p.expr.name})" if isinstance(p.expr, Op) else f"ExprPattern({p.expr})"]
 
 
-_TEXTS: Mapping[type, Callable[[Any], Pieces]] = {
-    AltPattern: lambda p: ["AltPattern(", p.left, " | ", p.right, ")"],
-    AttrPattern: lambda p: ["AttrPattern(", p.pattern, f" has attributes {dict(p.attrs)})"],
-    CallPattern: lambda p: ["CallPatternNode(", p.op, ", ", *_list(p.args), ")"],
-    ConstantPattern: lambda p: ["ConstantPattern()"],
-    DataTypePattern: lambda p: ["DataTypePattern(", p.pattern, f" has dtype {p.dtype})"],
-    DominatorPattern: lambda p: ["DominatorPattern(", p.parent, ", ", p.path, ", ", p.child, ")"],
-    ExprPattern: _expression,
-    FunctionPattern: lambda p: ["FunctionPattern(", *_list(p.params), ", ", p.body, ")"],
-    IfPattern: lambda p: ["IfPattern(", p.cond, ", ", p.true_branch, ", ", p.false_branch, ")"],
-    LetPattern: lambda p: ["LetPattern(let ", p.var, " = ", p.value, " in ", p.body, ")"],
-    ShapePattern: lambda p: ["ShapePattern(", p.pattern, f" has shape {list(p.shape)})"],
-    TupleGetItemPattern: lambda p: ["TupleGetItemPatternNode(", p.tuple, f", {'*' if p.index is None else p.index})"],
-    TuplePattern: lambda p: ["TuplePattern(", *_list(p.fields), ")"],
-    TypePattern: lambda p: ["TypePattern(", p.pattern, f" has type {p.type})"],
-    VarPattern: lambda p: [f"VarPattern({p.name_hint})"],
-    WildcardPattern: lambda p: ["*"] if p.target is None else ["*(", p.target, ")"],
-}
+_TEXTS: Mapping[type, Callable[[DFPattern], Pieces]] = table(
+    rule(AltPattern, lambda p: ["AltPattern(", p.left, " | ", p.right, ")"]),
+    rule(AttrPattern, lambda p: ["AttrPattern(", p.pattern, f" has attributes {dict(p.attrs)})"]),
+    rule(CallPattern, lambda p: ["CallPatternNode(", p.op, ", ", *_list(p.args), ")"]),
+    rule(ConstantPattern, lambda p: ["ConstantPattern()"]),
+    rule(DataTypePattern, lambda p: ["DataTypePattern(", p.pattern, f" has dtype {p.dtype})"]),
+    rule(DominatorPattern, lambda p: ["DominatorPattern(", p.parent, ", ", p.path, ", ", p.child, ")"]),
+    rule(ExprPattern, _expression),
+    rule(FunctionPattern, lambda p: ["FunctionPattern(", *_list(p.params), ", ", p.body, ")"]),
+    rule(IfPattern, lambda p: ["IfPattern(", p.cond, ", ", p.true_branch, ", ", p.false_branch, ")"]),
+    rule(LetPattern, lambda p: ["LetPattern(let ", p.var, " = ", p.value, " in ", p.body, ")"]),
+    rule(ShapePattern, lambda p: ["ShapePattern(", p.pattern, f" has shape {list(p.shape)})"]),
+    rule(
+        TupleGetItemPattern,
+        lambda p: ["TupleGetItemPatternNode(", p.tuple, f", {'*' if p.index is None else p.index})"],
+    ),
+    rule(TuplePattern, lambda p: ["TuplePattern(", *_list(p.fields), ")"]),
+    rule(TypePattern, lambda p: ["TypePattern(", p.pattern, f" has type {p.type})"]),
+    rule(VarPattern, lambda p: [f"VarPattern({p.name_hint})"]),
+    rule(WildcardPattern, lambda p: ["*"] if p.target is None else ["*(", p.target, ")"]),
+)

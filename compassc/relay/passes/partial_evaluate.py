@@ -10,8 +10,8 @@ are made where they are needed first.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
+from compassc.ir.rules import method, table
 from compassc.relay.bind import bind
 from compassc.relay.expr import (
     Call,
@@ -366,19 +366,19 @@ def _fresh(pattern: Pattern, frame: Frame) -> Pattern:
     return pattern
 
 
-_FORMS: Mapping[type, Callable[[_Evaluator, Any, Frame, str], Steps[Known]]] = {
-    Var: _Evaluator._variable,
-    Constant: _Evaluator._itself,
-    Op: _Evaluator._itself,
-    Constructor: _Evaluator._itself,
-    GlobalVar: _Evaluator._global,
-    Function: _Evaluator._closure,
-    Tuple: _Evaluator._tuple,
-    TupleGetItem: _Evaluator._item,
-    If: _Evaluator._if,
-    Match: _Evaluator._match,
-    RefCreate: _Evaluator._ref_create,
-    RefRead: _Evaluator._ref_read,
-    RefWrite: _Evaluator._ref_write,
-    Call: _Evaluator._call,
-}
+_FORMS: Mapping[type, Callable[[_Evaluator, Expr, Frame, str], Steps[Known]]] = table(
+    method(Var, _Evaluator._variable),
+    method(Constant, _Evaluator._itself),
+    method(Op, _Evaluator._itself),
+    method(Constructor, _Evaluator._itself),
+    method(GlobalVar, _Evaluator._global),
+    method(Function, _Evaluator._closure),
+    method(Tuple, _Evaluator._tuple),
+    method(TupleGetItem, _Evaluator._item),
+    method(If, _Evaluator._if),
+    method(Match, _Evaluator._match),
+    method(RefCreate, _Evaluator._ref_create),
+    method(RefRead, _Evaluator._ref_read),
+    method(RefWrite, _Evaluator._ref_write),
+    method(Call, _Evaluator._call),
+)

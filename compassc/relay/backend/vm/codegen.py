@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from compass_runtime.ndarray import NDArray
+from compassc.ir.rules import method, table
 from compassc.relay.backend.regions import is_region
 from compassc.relay.backend.vm import instructions as vm
 from compassc.relay.backend.vm.executable import Executable, VMFunction
@@ -278,15 +279,15 @@ class FunctionCode:
         return self.program.functions[name]
 
 
-_FORMS: Mapping[type, Callable[[FunctionCode, Any], Steps[int]]] = {
-    Var: FunctionCode._variable,
-    Constant: FunctionCode._constant,
-    GlobalVar: FunctionCode._named,
-    Function: FunctionCode._function,
-    Tuple: FunctionCode._tuple,
-    TupleGetItem: FunctionCode._item,
-    RefCreate: FunctionCode._ref_create,
-    RefRead: FunctionCode._ref_read,
-    RefWrite: FunctionCode._ref_write,
-    Call: FunctionCode._call,
-}
+_FORMS: Mapping[type, Callable[[FunctionCode, Expr], Steps[int]]] = table(
+    method(Var, FunctionCode._variable),
+    method(Constant, FunctionCode._constant),
+    method(GlobalVar, FunctionCode._named),
+    method(Function, FunctionCode._function),
+    method(Tuple, FunctionCode._tuple),
+    method(TupleGetItem, FunctionCode._item),
+    method(RefCreate, FunctionCode._ref_create),
+    method(RefRead, FunctionCode._ref_read),
+    method(RefWrite, FunctionCode._ref_write),
+    method(Call, FunctionCode._call),
+)
