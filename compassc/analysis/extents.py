@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import cast
 
 from compass_core.extents import fold
+from compass_core.extents.structure import Code, Function, Program, Term
 from compass_core.operators import wrap
 
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import INT32, DataType, PointerType
 from ..ir.names import NamePool
+from ..ir.rules import method, table
 from ..ir.visit import all_exprs
-from ..ops.effects import accesses
+from ..ops.effects import Extent, accesses
 from . import prefetches
 
-UNKNOWN = ["?"]
+UNKNOWN: Term = ["?"]
 _RING = frozenset(("add", "sub", "mul", "shl"))
 """Operators whose operands need not be cut to their type where their result is."""
 _SMALL = 8
@@ -46,12 +48,12 @@ class _Slicer:
 
     # -- expressions
 
-    def expr(self, e: E.Expr) -> Any:
+    def expr(self, e: E.Expr) -> Term:
         """The JSON of a scalar expression; data-dependent parts become unknown."""
         method = _EXPRS.get(type(e))
         return _data(e.dtype) if method is None else method(self, e)
 
-    def _cast(self, e: E.Cast) -> Any:
+    def _cast(self, e: E.Cast) -> Term:
         inner, source, to = self.expr(e.value), e.value.data_type, e.dtype
         if inner == UNKNOWN or not to.is_scalar:
             return _data(to)
@@ -62,14 +64,14 @@ class _Slicer:
         low, high = to.range()
         if source.is_floating:
             low, high = (to if to.bits >= 32 else INT32).range()  # smaller types take the low bits of an int32
-            whole = ["max", low, ["min", high, ["int", inner]]]
+            whole: Term = ["max", low, ["min", high, ["int", inner]]]
             return whole if to.bits >= 32 else [_cut_name(to), whole]
         if source.is_bool or (source.range()[0] >= low and source.range()[1] <= high):
             return inner
         # a name, too, which has the range of the type it is cast from
         return _cut(inner, to) if isinstance(inner, int) else [_cut_name(to), inner]
 
-    def _binary(self, e: E.Binary) -> Any:
+    def _binary(self, e: E.Binary) -> Term:
         kind = e.a.dtype
         if kind.is_floating and kind != "float32":
             return _data(e.dtype)
@@ -77,20 +79,20 @@ class _Slicer:
             return _cut(self._ring(e), e.a.data_type)
         return fold(e.op, self.expr(e.a), self.expr(e.b))
 
-    def _ring(self, e: E.Expr) -> Any:
+    def _ring(self, e: E.Expr) -> Term:
         """A sum or product before it is cut to its type."""
         if type(e) is not E.Binary or e.op not in _RING:
             return self.expr(e)
         amount = self._ring(e.b) if e.op != "shl" else fold("bitand", self.expr(e.b), 31)
         return fold(e.op, self._ring(e.a), amount)
 
-    def _unary(self, e: E.Unary) -> Any:
+    def _unary(self, e: E.Unary) -> Term:
         inner = self.expr(e.a)
         if e.op != "bitnot":
             return [e.op, inner]
         return ["not", inner] if e.dtype.is_bool else _cut(["bitnot", inner], e.data_type)
 
-    def _call(self, e: E.Call) -> Any:
+    def _call(self, e: E.Call) -> Term:
         if e.op == "get_local_id":
             return ["tid"]
         if e.op == "get_local_size":
@@ -101,7 +103,7 @@ class _Slicer:
             return [e.op, *map(self.expr, e.args)]
         return _data(e.dtype)
 
-    def _pointer(self, e: E.Pointer) -> Any:
+    def _pointer(self, e: E.Pointer) -> Term:
         if type(e.base) is E.AddressOf:
             return ["local"]
         offset = self.expr(e.offset)
@@ -110,8 +112,8 @@ class _Slicer:
 
     # -- statements
 
-    def body(self, body: S.Body) -> list[Any]:
-        out: list[Any] = []
+    def body(self, body: S.Body) -> list[Code]:
+        out: list[Code] = []
         for s in body:
             for root in s.exprs():
                 if root.flags & (E.F_CALL | E.F_LOAD | E.F_FUNC):
@@ -119,7 +121,7 @@ class _Slicer:
             self._statement(s, out)
         return out
 
-    def _accesses(self, root: E.Expr, out: list[object]) -> None:
+    def _accesses(self, root: E.Expr, out: list[Code]) -> None:
         stack = [root]
         while stack:
             e = stack.pop()
@@ -147,24 +149,24 @@ class _Slicer:
     def _outside(self, pointer: object) -> bool:
         return not isinstance(pointer, PointerType) or pointer.scope in self.scopes
 
-    def _chosen(self, cond: E.Expr, then: E.Expr | None, other: E.Expr | None, out: list[object]) -> None:
+    def _chosen(self, cond: E.Expr, then: E.Expr | None, other: E.Expr | None, out: list[Code]) -> None:
         """The accesses of expressions of which one is evaluated."""
-        sides: list[list[Any]] = [[], []]
+        sides: list[list[Code]] = [[], []]
         for e, side in zip((then, other), sides):
             if e is not None:
                 self._accesses(e, side)
         if any(sides):
             out.append(["if", self.expr(cond), *sides])
 
-    def extent(self, size: object) -> Any:
+    def extent(self, size: Extent) -> Term:
         """A byte count given as an int, an expression, or an operator list over them."""
         if isinstance(size, E.Expr):
             return self.expr(size)
         if isinstance(size, list):
             return fold(size[0], *map(self.extent, size[1:]))
-        return size
+        return cast(Term, size)
 
-    def mask_count(self, mask: object, lanes: int) -> Any:
+    def mask_count(self, mask: object, lanes: int) -> Extent:
         """The number of lanes up to the last one that a mask may activate."""
         if mask is None:
             return lanes
@@ -176,12 +178,12 @@ class _Slicer:
             return ["min", mask, lanes]
         return ["between", 0, lanes]
 
-    def _element(self, buffer: E.Buffer, indices: tuple[E.Expr, ...], mask: object, out: list[object]) -> None:
+    def _element(self, buffer: E.Buffer, indices: tuple[E.Expr, ...], mask: object, out: list[Code]) -> None:
         """A subscript, or a vector of them where the last index is a Ramp."""
         if not self._outside(buffer.data.dtype):
             return
-        size: Any = buffer.dtype.total_bytes
-        index: Any = 0
+        size: Term = buffer.dtype.total_bytes
+        index: Term = 0
         for k, i in enumerate(indices):
             one = self.expr(i.base if type(i) is E.Ramp else i)
             if len(indices) > 1:
@@ -196,10 +198,10 @@ class _Slicer:
             size = fold("select", fold("gt", reach, 0), span, 0)
         out.append(["access", self.name(buffer.data), first, size])
 
-    def _function(self, e: E.FuncCall) -> Any:
+    def _function(self, e: E.FuncCall) -> Term:
         return ["call", e.func, *map(self.expr, e.args)]
 
-    def _statement(self, s: S.Stmt, out: list[object]) -> None:
+    def _statement(self, s: S.Stmt, out: list[Code]) -> None:
         if isinstance(s, (S.Let, S.Assign)):
             self._define(s, out, "let" if type(s) is S.Let else "set")
         elif type(s) is S.BufferStore:
@@ -221,7 +223,7 @@ class _Slicer:
         elif type(s) is S.Return:
             out.append(["return", None if s.value is None or s.value.dtype.is_vector else self.expr(s.value)])
 
-    def _define(self, s: S.Let | S.Assign, out: list[object], word: str) -> None:
+    def _define(self, s: S.Let | S.Assign, out: list[Code], word: str) -> None:
         kind = s.var.dtype
         if isinstance(kind, PointerType) or (isinstance(kind, DataType) and kind.is_scalar):
             out.append([word, self.name(s.var), self.expr(s.value)])
@@ -230,14 +232,14 @@ class _Slicer:
         elif s.var in self.names:  # a mask that stops being a tail mask
             out.append([word, self.name(s.var), ["between", 0, kind.lanes]])
 
-    def _for(self, s: S.For, out: list[object]) -> None:
+    def _for(self, s: S.For, out: list[Code]) -> None:
         start, stop, var = self.expr(s.min), self.expr(s.stop), self.name(s.loop_var)
         if s.kind == "tec":
             out.append(["tec", var, start, stop, self.body(s.body)])
         else:
             out.append(["for", var, start, stop, self.expr(s.step), self._turn(s.body)])
 
-    def _turn(self, body: S.Body) -> list[object]:
+    def _turn(self, body: S.Body) -> list[Code]:
         """The body of a loop. One that a `continue` ends is a loop of one turn itself, which the `continue` leaves; a
         `break` leaves that too, and says so."""
         jumps = set(_own_jumps(body))
@@ -264,28 +266,28 @@ def _own_jumps(body: S.Body) -> Iterator[type]:
                 yield from _own_jumps(inner)
 
 
-_EXPRS: dict[type, Any] = {
-    E.Var: lambda m, e: _data(e.dtype) if e in m.addressed else m.name(e),
-    E.IntImm: lambda m, e: e.value,
-    E.FloatImm: lambda m, e: e.value,
-    E.Cast: _Slicer._cast,
-    E.Binary: _Slicer._binary,
-    E.Unary: _Slicer._unary,
-    E.Select: lambda m, e: fold("select", m.expr(e.condition), m.expr(e.true_value), m.expr(e.false_value)),
-    E.Call: _Slicer._call,
-    E.FuncCall: _Slicer._function,
-    E.Pointer: _Slicer._pointer,
-}
+_EXPRS: dict[type, Callable[[_Slicer, E.Expr], Term]] = table(
+    method(E.Var, lambda m, e: _data(e.dtype) if e in m.addressed else m.name(e)),
+    method(E.IntImm, lambda m, e: e.value),
+    method(E.FloatImm, lambda m, e: e.value),
+    method(E.Cast, _Slicer._cast),
+    method(E.Binary, _Slicer._binary),
+    method(E.Unary, _Slicer._unary),
+    method(E.Select, lambda m, e: fold("select", m.expr(e.condition), m.expr(e.true_value), m.expr(e.false_value))),
+    method(E.Call, _Slicer._call),
+    method(E.FuncCall, _Slicer._function),
+    method(E.Pointer, _Slicer._pointer),
+)
 
 
-def _data(dtype: object) -> list[Any]:
+def _data(dtype: object) -> Term:
     """A number that depends on data."""
     if isinstance(dtype, DataType) and dtype.is_scalar and dtype.is_integer and dtype.bits <= _SMALL:
         return ["?", 0, 1] if dtype.is_bool else ["?", *dtype.range()]
     return UNKNOWN
 
 
-def _cut(e: object, dtype: DataType) -> Any:
+def _cut(e: Term, dtype: DataType) -> Term:
     """The value a type holds of the result of whole-number arithmetic on its values; a name has one already."""
     if type(e) is int:
         return wrap(e, dtype.bits, dtype.is_int)
@@ -309,9 +311,9 @@ _FIRST_BODY = {"if": 2, "for": 5, "tec": 4, "while": 2}
 """Where the bodies of a statement of the extents program begin."""
 
 
-def _prune(body: list[Any], needed: set[str]) -> list[Any]:
+def _prune(body: list[Code], needed: set[str]) -> list[Code]:
     """The body without unused definitions and without empty branches and loops."""
-    out: list[Any] = []
+    out: list[Code] = []
     for s in reversed(body):
         kind = s[0]
         if kind in ("let", "set"):
@@ -319,9 +321,10 @@ def _prune(body: list[Any], needed: set[str]) -> list[Any]:
                 continue
             _used(s[2], needed)
         elif kind in ("if", "for", "tec", "while"):
-            s = _prune_nested(s, needed)
-            if s is None:
+            pruned = _prune_nested(s, needed)
+            if pruned is None:
                 continue
+            s = pruned
         else:
             for x in s[1:]:
                 _used(x, needed)
@@ -329,11 +332,11 @@ def _prune(body: list[Any], needed: set[str]) -> list[Any]:
     return out[::-1]
 
 
-def _prune_nested(s: list[Any], needed: set[str]) -> list[Any] | None:
+def _prune_nested(s: Code, needed: set[str]) -> Code | None:
     first_body = _FIRST_BODY[s[0]]
     loop = s[0] in ("for", "while")
     before = -1
-    bodies: list[Any] = []
+    bodies: list[list[Code]] = []
     while before != len(needed):  # a loop's body may need what the body itself sets
         before = len(needed)
         bodies = [_prune(b, needed) for b in s[first_body:]]
@@ -347,7 +350,7 @@ def _prune_nested(s: list[Any], needed: set[str]) -> list[Any] | None:
     return [*s[:first_body], *bodies]
 
 
-def _drop_idle_calls(functions: dict[str, dict[str, Any]]) -> bool:
+def _drop_idle_calls(functions: dict[str, Function]) -> bool:
     """Take out the calls of functions that access nothing of the kernel's parameters; True where there were any."""
     idle = {name for name, f in functions.items() if not f["body"]}
     found = False
@@ -358,8 +361,8 @@ def _drop_idle_calls(functions: dict[str, dict[str, Any]]) -> bool:
     return found
 
 
-def _without_calls(body: list[Any], idle: set[str]) -> list[Any]:
-    out: list[Any] = []
+def _without_calls(body: list[Code], idle: set[str]) -> list[Code]:
+    out: list[Code] = []
     for s in body:
         if s[0] == "do" and s[1][1] in idle and not any(map(_calls, s[1][2:])):
             continue
@@ -372,10 +375,10 @@ def _calls(e: object) -> bool:
     return isinstance(e, list) and (e[0] == "call" or any(_calls(x) for x in e[1:]))
 
 
-def program(module: S.IRModule) -> dict[str, Any]:
+def program(module: S.IRModule) -> Program:
     """The extents program of a lowered module, for `compass_core.extents.evaluate`."""
     scopes = {p.dtype.scope for p in module.entry_func.params if isinstance(p.dtype, PointerType)}
-    functions: dict[str, dict[str, object]] = {}
+    functions: dict[str, Function] = {}
     for f in module.functions:
         slicer = _Slicer(f, scopes)
         functions[f.name] = {"params": slicer.params, "body": prefetches.apart(_prune(slicer.body(f.body), set()))}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compass_core import targets
+from compass_core.extents.structure import Program
 
 from ..ir import exprs as E
 from ..ir.stmts import IRModule
@@ -22,7 +23,7 @@ class Interface:
     """`params`, `extents` and `groups` of `NAME.params.json` (docs/internals/files.md)."""
 
     params: list[dict[str, Any]]
-    extents: dict[str, Any] | None
+    extents: Program | None
     groups: int = 1
 
 

@@ -8,19 +8,18 @@ pipelined loop has the program of a plain one.
 from __future__ import annotations
 
 from itertools import count
-from typing import Any
 
 from compass_core.extents import fold
-from compass_core.extents.structure import BODIES, Structure
+from compass_core.extents.structure import BODIES, Code, Structure, Term
 
 _CUTS = ("i32", "i64")
 _MOST = 8
 """Turns that accesses are ahead."""
 
 
-def apart(body: list[Any]) -> list[Any]:
+def apart(body: list[Code]) -> list[Code]:
     """The body with such accesses where the turns are that they are for."""
-    found: list[Any] = []
+    found: list[Code] = []
     for s in body:
         places = BODIES.get(s[0], ())
         s = [apart(x) if k in places else x for k, x in enumerate(s)]
@@ -31,11 +30,11 @@ def apart(body: list[Any]) -> list[Any]:
     return found
 
 
-def _add_loop(loop: list[Any], found: list[Any]) -> None:
+def _add_loop(loop: Code, found: list[Code]) -> None:
     """Add a loop behind the statements `found`, of which the last may be its first turns."""
     _, var, start, stop, step, body = loop
-    rest: list[Any] = []
-    own: list[Any] = []
+    rest: list[Code] = []
+    own: list[Code] = []
     for s in body:
         turns = _ahead(s, loop)
         if not turns:
@@ -56,7 +55,7 @@ def _mentions(e: object, names: frozenset[str]) -> bool:
     return e in names if isinstance(e, str) else isinstance(e, list) and any(_mentions(x, names) for x in e)
 
 
-def _ahead(s: list[Any], loop: list[Any]) -> int:
+def _ahead(s: Code, loop: Code) -> int:
     """How many turns ahead the accesses of a statement `if i + ahead < stop: later = i + ahead; ...` are; 0 for others, and
     where they depend on anything else that turns change."""
     _, var, _, stop, step, body = loop
@@ -76,7 +75,7 @@ def _ahead(s: list[Any], loop: list[Any]) -> int:
     return 0
 
 
-def _are_first_turns(s: list[Any], loop: list[object], ahead: list[Any], turns: int) -> bool:
+def _are_first_turns(s: Code, loop: Code, ahead: list[Code], turns: int) -> bool:
     """Whether a statement is the accesses of the first turns of a loop, as `ahead` has them for later ones."""
     _, _, start, stop, step, _ = loop
     for k in count():
@@ -109,11 +108,11 @@ def _same(a: object, b: object, names: dict[str, str]) -> bool:
     return bool(names.get(a, a) == b) if isinstance(a, str) else type(a) is type(b) and bool(a == b)
 
 
-def _minus(a: object, b: object) -> Any:
+def _minus(a: Term, b: Term) -> Term:
     return _plain(a) if b == 0 else fold("sub", _plain(a), _plain(b))
 
 
-def _plain(e: object) -> Any:
+def _plain(e: Term) -> Term:
     """An expression without cuts to types that hold every index."""
     if not isinstance(e, list):
         return e

@@ -15,12 +15,16 @@ of that range), `["addr", pointer, bytes]`, and those that `machine` and `values
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from compass_core.errors import CompassError
+from compass_core.extents.structure import Code, Program, Term
 from compass_core.operators import OPERATORS
+
+if TYPE_CHECKING:
+    import numpy as np
 
 PARTS_LIMIT = 1_000_000
 """Parts a program may have."""
@@ -42,7 +46,7 @@ class Extent:
 
 
 def evaluate(
-    program: dict[str, Any], scalars: dict[str, Any], tec_count: int, nulls: Collection[str] = ()
+    program: Program, scalars: Mapping[str, float | np.generic], tec_count: int, nulls: Collection[str] = ()
 ) -> dict[str, Extent]:
     """The extent of every pointer parameter, over all TECs, with the given scalar values (NumPy's are taken as Python's).
 
@@ -77,9 +81,9 @@ def _damaged(why: str) -> CompassError:
     )
 
 
-def _uses_tid(program: Any) -> bool:
+def _uses_tid(program: Program) -> bool:
     """Whether it matters which TEC runs. CompassError for a program that is too large or nested too deeply."""
-    level: list[Any] = [f["body"] for f in program["functions"].values()]
+    level: list[Code] = [f["body"] for f in program["functions"].values()]
     found, parts = False, 0
     for _ in range(DEPTH_LIMIT):
         # Counted before they are gathered: a short file can name one list a thousand times, at each level.
@@ -101,13 +105,14 @@ def apply(op: str, *args: int) -> int | None:
     return found if isinstance(found, int) else None
 
 
-def fold(op: str, *args: Any) -> Any:
+def fold(op: str, *args: Term) -> Term:
     """The expression `[op, *args]`, shorter where whole numbers among the arguments allow it."""
     if op == "select" and isinstance(args[0], (bool, int)):
         return args[1] if args[0] else args[2]
-    if op in OPERATORS and all(type(a) is int for a in args):
+    whole = [a for a in args if type(a) is int]
+    if op in OPERATORS and len(whole) == len(args):
         shift = op in ("shl", "shr")
-        return [op, *args] if shift and not 0 <= args[1] < 64 else OPERATORS[op].evaluate(*args)
+        return [op, *whole] if shift and not 0 <= whole[1] < 64 else OPERATORS[op].evaluate(*whole)
     if op == "strided" and args[0] == args[1] == args[2]:
         return fold("max", 0, args[2])
     if op in ("add", "mul"):

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, TypedDict
 
+Term: TypeAlias = "int | float | str | list[Term] | None"
+"""An expression as JSON: a number, a variable, or a word and its parts."""
 Code = list[Any]
-"""A statement or an expression as JSON: its word, then its parts."""
-Program = Mapping[str, Any]
-"""A whole program, as `extents` describes it."""
+"""A statement as JSON: its word, then its parts, which are expressions and bodies."""
+
+
+class Function(TypedDict):
+    """A function: the names of its parameters, and its statements."""
+
+    params: list[str]
+    body: list[Code]
+
+
+class Program(TypedDict):
+    """A whole program, as `extents` describes it."""
+
+    entry: str
+    params: dict[str, int]
+    functions: dict[str, Function]
+
+
 BODIES = {"for": (5,), "tec": (4,), "while": (2,), "if": (2, 3), "kernel": (1,)}
 """The positions of nested bodies in statements."""
 
