@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from compassc.importers.values import (
     moves_data,
     plain,
     reshaped_in_order,
+    spans,
+    stop_of,
     stored_type,
 )
 
@@ -37,8 +39,21 @@ SMALL = 4096
 """Bytes of constants that are compared by content."""
 LIMITING = ("Eltwise", "Add", "Sub", "Mul", "MatMul", "Reduce", "Cumulate")
 """Layers of whole numbers whose results may lie beyond their inputs."""
+Made = TypeVar("Made", bound=Callable[..., Value])
+MAKERS: dict[str, Callable[..., Value]] = {}
+"""What makes the layers of an operator of the registry (`compassc.operators`), by its name."""
 READING_SCALES = ("DeQuantize", "Quantize")
 """Layers that take scaled integers, whoever makes them."""
+
+
+def makes(*names: str) -> Callable[[Made], Made]:
+    """Declares the function that makes the layers of operators of the registry."""
+
+    def declare(maker: Made) -> Made:
+        MAKERS.update((name, maker) for name in names)
+        return maker
+
+    return declare
 
 
 class Building(Accounts):
@@ -136,6 +151,12 @@ class Building(Accounts):
         """What a layer makes whose result has the shape and the type of its input, in an order of axes (by default the model's)."""
         tensor = self.laid(x, order)
         return self.value(self.layer(type, [tensor], tensor.shape, tensor.dtype, **given), x.dtype, order)
+
+    def made(self, name: str, *xs: Value, **attributes: object) -> Value:
+        """What an operator of the registry makes of values. Refused where no layer does."""
+        if name not in MAKERS:
+            raise Refused(f"no layer is the operator {name}")
+        return MAKERS[name](self, *xs, **attributes)
 
     def known(self, array: Array) -> Value:
         """A tensor whose content is known."""
@@ -310,27 +331,29 @@ class Building(Accounts):
     def sliced(
         self, x: Value, begin: Sequence[int], end: Sequence[int], step: Sequence[int], axes: Sequence[int]
     ) -> Value:
-        """A slice of a tensor, with Python's rules for bounds outside of it."""
-        if 0 in step:
-            raise Refused("its step is 0")
-        at = {x.axis(a): slice(s, e, t) for a, s, e, t in zip(axes, begin, end, step, strict=True)}
-        spans = [range(*at.get(a, slice(None)).indices(size)) for a, size in enumerate(x.shape)]
+        """A slice of a tensor (`spans`)."""
+        cuts = spans(x, begin, end, step, axes)
+        taken = [cuts.get(a, range(size)) for a, size in enumerate(x.shape)]
+        ends = [stop_of(s, size) for s, size in zip(taken, x.shape, strict=True)]
         if x.array is not None:
-            return Value.of(x.array[tuple(at.get(a, slice(None)) for a in range(x.rank))])
-        if all(len(s) == size and s.step == 1 for s, size in zip(spans, x.shape, strict=True)):
+            return Value.of(x.array[tuple(slice(s.start, e, s.step) for s, e in zip(taken, ends, strict=True))])
+        if all(len(s) == size and s.step == 1 for s, size in zip(taken, x.shape, strict=True)):
             return x
         tensor, order = self.stored(x)
-        stops = [s.stop if s.stop >= 0 else -x.shape[a] - 1 for a, s in enumerate(spans)]
         made = self.layer(
             "Slice",
             [tensor],
-            [len(spans[a]) for a in order],
+            [len(taken[a]) for a in order],
             tensor.dtype,
-            begin=[spans[a].start for a in order],
-            end=[stops[a] for a in order],
-            strides=[spans[a].step for a in order],
+            begin=[taken[a].start for a in order],
+            end=[ends[a] for a in order],
+            strides=[taken[a].step for a in order],
         )
         return self.value(made, x.dtype, order)
+
+    def shaped_as(self, x: Value, like: Value) -> Value:
+        """The elements of a tensor in the shape of another one."""
+        return self.reshape(x, like.shape)
 
     def ranked(self, value: Value, rank: int) -> Value:
         """With leading axes of size 1."""

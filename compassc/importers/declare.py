@@ -104,16 +104,22 @@ class Table:
     _complete: bool = False
 
     def operator(
-        self, *names: str, since: int = 1, domain: str = "", partly: str = ""
+        self,
+        *names: str,
+        since: int = 1,
+        domain: str = "",
+        partly: str = "",
+        attributes: tuple[str, ...] | None = None,
     ) -> Callable[[Declared], Declared]:
-        """Declares the function that makes the layers of operators."""
+        """Declares the function that makes the layers of operators. `attributes`: those that it takes as `**given`."""
 
         def declare(handler: Declared) -> Declared:
-            made = _signature(handler, self.groups)
+            inputs, variadic, named, required = _signature(handler, self.groups)
+            taken = named if attributes is None else attributes
             for name in names:
                 listed = self.listed.setdefault((domain, name), [])
                 called = _with_groups(handler, self.groups)
-                listed.append(Operator(name, domain, since, called, *made, partly=partly))
+                listed.append(Operator(name, domain, since, called, inputs, variadic, taken, required, partly))
                 listed.sort(key=lambda o: o.since)
             return handler
 
@@ -130,8 +136,10 @@ class Table:
             for module in pkgutil.iter_modules(families.__path__):
                 importlib.import_module(f"{self.package}.{module.name}")
             common = {} if self.common is None else self.common.operators()
-            assert not common.keys() & self.listed.keys(), "an operator is declared twice"
-            self.listed.update(common)
+            for key, shared in common.items():
+                listed = sorted([*shared, *self.listed.get(key, [])], key=lambda o: o.since)
+                assert len({o.since for o in listed}) == len(listed), f"{key[1]} is declared twice"
+                self.listed[key] = listed
             self._complete = True
         return self.listed
 

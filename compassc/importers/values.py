@@ -144,6 +144,25 @@ def channels_last(rank: int) -> Order:
     return (0, *range(2, rank), 1)
 
 
+def spans(
+    x: ModelTensor, begin: Sequence[int], end: Sequence[int], step: Sequence[int], axes: Sequence[int]
+) -> dict[int, range]:
+    """The places of axes of known extents that a slice takes, by ONNX's rules for bounds outside of them: Python's, but
+    what begins before the first element begins there, backwards too. Refused for a step of 0."""
+    if 0 in step:
+        raise Refused("its step is 0")
+    found = {}
+    for axis, first, last, by in zip((x.axis(a) for a in axes), begin, end, step, strict=True):
+        size = x.shape[axis]
+        found[axis] = range(*slice(max(first, -size), last, by).indices(size)) or range(0)
+    return found
+
+
+def stop_of(span: range, size: int) -> int:
+    """The end of a span as slices say it: one before the first element counts from the end."""
+    return span.stop if span.stop >= 0 else -size - 1
+
+
 def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The shape of operands that broadcast. Refused when they do not."""
     try:

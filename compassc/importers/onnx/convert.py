@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from compass_core.reading.budget import Budget
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import CONSTANT_ONLY, TABLE
-from compassc.importers.onnx.names import SAME as ONNX
 from compassc.importers.onnx.walk import Item, Walk
 from compassc.importers.values import NotConstant, Refused, Value
 
@@ -41,13 +40,6 @@ class Conversion(Building, Walk):
         Walk.__init__(self, name, opsets, functions, budget)
         self._origins: dict[int, tuple[Value, Origin]] = {}
         self._sources: dict[int, tuple[Value, object]] = {}
-
-    def made(self, name: str, *xs: Value) -> Value:
-        """What an operator of the registry makes."""
-        declared = TABLE.select("", ONNX[name], self.opset)
-        assert declared is not None, f"there is no {ONNX[name]}"
-        made: Value = declared.handler(self, *xs)
-        return made
 
     def noted(self, node: NodeProto, inputs: list[object], outputs: Sequence[Item]) -> None:
         origin = Origin(node, inputs)

@@ -20,25 +20,40 @@ class Row(NamedTuple):
     remark: str
 
 
-def _schemas() -> dict[tuple[str, str], bool]:
-    """The operators of the installed package onnx, and whether it defines them by others; not the deprecated ones."""
+class Schema(NamedTuple):
+    """What the installed package onnx says of an operator."""
+
+    by_others: bool
+    first: int
+    """The opset that brought it."""
+
+
+def _schemas() -> dict[tuple[str, str], Schema]:
+    """The operators of the installed package onnx, not the deprecated ones."""
     from onnx import defs
 
-    found: dict[tuple[str, str], bool] = {}
-    schemas: Any = defs.get_all_schemas()
-    for schema in schemas:
+    found: dict[tuple[str, str], Schema] = {}
+    package: Any = defs
+    first: dict[str, int] = {}
+    for schema in package.get_all_schemas_with_history():
+        first[schema.name] = min(schema.since_version, first.get(schema.name, schema.since_version))
+    for schema in package.get_all_schemas():
         domain = "" if schema.domain == "ai.onnx" else schema.domain
         if not schema.deprecated and domain == "":
-            found[domain, schema.name] = bool(schema.has_function or schema.has_context_dependent_function)
+            by_others = bool(schema.has_function or schema.has_context_dependent_function)
+            found[domain, schema.name] = Schema(by_others, first[schema.name])
     return found
 
 
-def _row(key: tuple[str, str], declared: list[Operator], by_others: bool) -> Row:
+NO_SCHEMA = Schema(False, 1)
+
+
+def _row(key: tuple[str, str], declared: list[Operator], schema: Schema) -> Row:
     name = key[1]
     if key in CONSTANT_ONLY or name == "Constant":
         return Row(name, "", "constants", "computed at import")
     if declared:
-        since = ", ".join(str(o.since) for o in declared)
+        since = ", ".join(str(max(o.since, schema.first)) for o in declared)
         newest = declared[-1]
         fixed = [f"`{i.name}`" for i in newest.inputs if i.constant]
         remarks = [newest.partly] if newest.partly else []
@@ -48,7 +63,7 @@ def _row(key: tuple[str, str], declared: list[Operator], by_others: bool) -> Row
         return Row(name, "", "supported", f"as {OLDER[name][-1].operator}")
     if key in REFUSED:
         return Row(name, "", "refused", REFUSED[key])
-    if by_others:
+    if schema.by_others:
         return Row(name, "", "supported", "as ONNX defines it by other operators")
     return Row(name, "", "refused", "the operator is not known here")
 
@@ -58,8 +73,8 @@ def rows() -> list[Row]:
     declared, schemas = operators(), _schemas()
     own = sorted({*schemas, *(k for k in declared if not k[0]), *(("", n) for n in OLDER)}, key=lambda k: k[1].lower())
     others = sorted(k for k in declared if k[0])
-    found = [_row(key, declared.get(key, []), schemas.get(key, False)) for key in own]
-    return found + [_row(k, declared[k], False)._replace(operator=f"{k[0]}.{k[1]}") for k in others]
+    found = [_row(key, declared.get(key, []), schemas.get(key, NO_SCHEMA)) for key in own]
+    return found + [_row(k, declared[k], NO_SCHEMA)._replace(operator=f"{k[0]}.{k[1]}") for k in others]
 
 
 HEAD = """\

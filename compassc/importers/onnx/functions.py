@@ -26,20 +26,21 @@ def body_of(node: NodeProto, inputs: Sequence[object], opsets: Mapping[str, int]
         return None
     found = onnx.FunctionProto()
     if schema.has_function:
-        versions = [v for v in schema.function_opset_versions if v <= opset]
-        if versions:
-            found.ParseFromString(schema.get_function_with_opset_version(max(versions)))
-            return found
+        versions = schema.function_opset_versions
+        found.ParseFromString(schema.get_function_with_opset_version(_fitting(versions, opset)))
+        return found
     if schema.has_context_dependent_function:
-        versions = [v for v in schema.context_dependent_function_opset_versions if v <= opset]
-        types = [_type_proto(i) for i in inputs]
-        if versions:
-            text = schema.get_context_dependent_function_with_opset_version(
-                max(versions), node.SerializeToString(), [t.SerializeToString() for t in types]
-            )
-            found.ParseFromString(text)
-            return found if found.node else None
+        version = _fitting(schema.context_dependent_function_opset_versions, opset)
+        types = [_type_proto(i).SerializeToString() for i in inputs]
+        text = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
+        found.ParseFromString(text)
+        return found if found.node else None
     return None
+
+
+def _fitting(versions: Sequence[int], opset: int) -> int:
+    """The newest opset of a function's bodies that is not above the model's, or the oldest: a body brings its opset along."""
+    return max((v for v in versions if v <= opset), default=min(versions))
 
 
 def _type_proto(value: object) -> TypeProto:

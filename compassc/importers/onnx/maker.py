@@ -16,24 +16,14 @@ operator = COMMON.operator
 Tensor = TypeVar("Tensor", bound=ModelTensor)
 
 
-class Maker(Protocol[Tensor]):
-    """Makes tensors of tensors; axes are the model's, and may be counted from the end. `name`: of the node; `budget`: what the model
-    may cost to read."""
+class Mover(Protocol[Tensor]):
+    """Moves the elements of tensors; axes are the model's, and may be counted from the end."""
 
-    name: str
-    budget: Budget
+    def reshape(self, x: Tensor, sizes: Sequence[int], /) -> Tensor:
+        """The elements of a tensor in another shape."""
 
-    def made(self, name: str, *xs: Tensor) -> Tensor:
-        """What an operator of the registry (`compassc.operators`) makes."""
-
-    def known(self, array: Array) -> Tensor:
-        """A tensor whose content is known."""
-
-    def numbers(self, x: Tensor, what: str) -> list[int]:
-        """The numbers of a tensor, which must be known; `what` it is in the node."""
-
-    def room(self, *sizes: int, each: int = 8) -> tuple[int, ...]:
-        """The shape of an array that is to be made, of elements of `each` bytes, for which the model's budget has room."""
+    def shaped_as(self, x: Tensor, like: Tensor, /) -> Tensor:
+        """The elements of a tensor in the shape of another one."""
 
     def squeeze(self, x: Tensor, axes: Sequence[int], /) -> Tensor:
         """Without axes of one element."""
@@ -53,7 +43,31 @@ class Maker(Protocol[Tensor]):
     def sliced(
         self, x: Tensor, begin: Sequence[int], end: Sequence[int], step: Sequence[int], axes: Sequence[int], /
     ) -> Tensor:
-        """Part of some axes, by Python's rules."""
+        """Part of some axes (`compassc.importers.values.spans`)."""
+
+
+class Maker(Mover[Tensor], Protocol[Tensor]):
+    """Makes tensors of tensors. `name`: of the node, `op`: of its operator; `budget`: what the model
+    may cost to read."""
+
+    name: str
+    op: str
+    budget: Budget
+
+    def made(self, name: str, *xs: Tensor, **attributes: object) -> Tensor:
+        """What an operator of the registry (`compassc.operators`) makes."""
+
+    def known(self, array: Array) -> Tensor:
+        """A tensor whose content is known."""
+
+    def numbers(self, x: Tensor, what: str) -> list[int]:
+        """The numbers of a tensor, which must be known; `what` it is in the node."""
+
+    def room(self, *sizes: int, each: int = 8) -> tuple[int, ...]:
+        """The shape of an array that is to be made, of elements of `each` bytes, for which the model's budget has room."""
+
+    def onnx(self, name: str, *inputs: Tensor | None, domain: str = "", **attributes: object) -> Tensor:
+        """What an operator of ONNX, in its newest form, makes of tensors."""
 
     def outputs(self) -> list[bool]:
         """Which of the node's outputs have names."""

@@ -26,6 +26,8 @@ from compassc.importers.values import ModelTensor, NotConstant, Refused, Reporte
 if TYPE_CHECKING:
     from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
 
+NEWEST = 1 << 30
+"""An opset behind all others."""
 DEEPEST = 40
 """Functions and bodies within each other."""
 
@@ -59,7 +61,8 @@ class Scope:
 class Walk(Accounts):
     """What is made of the nodes of a model by the functions of a table of operators, which get it as `b`.
 
-    `opsets`: version by domain. `functions`: of the model, by (domain, name). `name`: of the node that is looked at.
+    `opsets`: version by domain. `functions`: of the model, by (domain, name). `name`: of the node that is looked at, `op`: of its
+    operator.
     """
 
     table: Table
@@ -78,6 +81,8 @@ class Walk(Accounts):
         self.refusals: list[Refusal] = []
         self.scope = Scope(self)
         self.node: NodeProto | None = None
+        self.op = ""
+        self._within_node = False
         self._depth = 0
 
     # -- what tensors are
@@ -127,12 +132,13 @@ class Walk(Accounts):
     def _within(self, given: Mapping[str, Item]) -> Iterator[None]:
         if self._depth >= DEEPEST:
             raise Refused(f"functions and bodies lie {DEEPEST} deep within each other")
-        before, name, node = self.scope, self.name, self.node
-        self.scope, self._depth = Scope(self, dict(given), before), self._depth + 1
+        before = self.scope, self.name, self.node, self.op, self._within_node
+        self.scope, self._within_node, self._depth = Scope(self, dict(given), self.scope), False, self._depth + 1
         try:
             yield
         finally:
-            self.scope, self.name, self.node, self._depth = before, name, node, self._depth - 1
+            self.scope, self.name, self.node, self.op, self._within_node = before
+            self._depth -= 1
 
     def nodes(self, nodes: Sequence[NodeProto], outputs: Sequence[str]) -> None:
         """Converts the nodes that the outputs need. CompassError when they are too many: bodies of loops and functions
@@ -207,6 +213,7 @@ class Walk(Accounts):
         declared = self.table.select(domain, name, self.opsets.get(domain, 1))
         if declared is None:
             return None
+        self.op = name
         arguments = declared.arguments(inputs)
         declared.check_attributes(attributes)
         made = declared.handler(self, *arguments, **attributes)
@@ -216,6 +223,18 @@ class Walk(Accounts):
             if not any(np.may_share_memory(array, i) for i in given):
                 self.budget.take(COMPUTED_BYTES, array.nbytes, f"the node '{self.name}'")
         return outputs
+
+    def onnx(self, name: str, *inputs: ModelTensor | None, domain: str = "", **attributes: object) -> Any:
+        """What an operator of ONNX, in its newest form, makes of tensors: part of the node at hand. Refused where none is declared."""
+        declared = self.table.select(domain, name, NEWEST)
+        if declared is None:
+            raise Refused(f"it is made of {name}, which is not known here")
+        before = self.op, self._within_node
+        self.op, self._within_node = name, True
+        try:
+            return declared.handler(self, *declared.arguments(inputs), **attributes)
+        finally:
+            self.op, self._within_node = before
 
     def function(self, body: FunctionProto, node: NodeProto, inputs: Sequence[Any]) -> Sequence[Item]:
         """The outputs of a function for a node's inputs and attributes."""
@@ -241,16 +260,10 @@ class Walk(Accounts):
         """The model's opset of the default domain."""
         return self.opsets.get("", 1)
 
-    @property
-    def op(self) -> str:
-        """The name of the node's operator."""
-        assert self.node is not None
-        return str(self.node.op_type)
-
     def outputs(self) -> list[bool]:
-        """Which of the node's outputs have names."""
+        """Which of the node's outputs have names; of an operator within it the first."""
         assert self.node is not None
-        return [bool(name) for name in self.node.output]
+        return [True] if self._within_node else [bool(name) for name in self.node.output]
 
     def uses(self, index: int) -> bool:
         """Whether the node has its output `index`."""

@@ -49,6 +49,17 @@ class Window(NamedTuple):
         )
         return self._replace(pads=tuple(pads))
 
+    def trimmed(self, sizes: Ints) -> Window:
+        """The window without the pads, or below 0 without the elements, behind the last position of axes where rounding up would
+        give one that starts behind them."""
+        pads = []
+        for n, many, s, r, (before, after) in zip(
+            sizes, self.positions(sizes, ceil=True), self.stride, self.reach, self.pads, strict=True
+        ):
+            room = n + before + after - r
+            pads.append((before, after - room + (many - 1) * s if many <= -(-room // s) else after))
+        return self._replace(pads=tuple(pads))
+
     def spread(self, sizes: Ints, extra: Ints) -> list[int]:
         """The sizes that a transposed convolution makes, without pads."""
         return [s * (n - 1) + e + r for s, n, e, r in zip(self.stride, sizes, extra, self.reach, strict=True)]

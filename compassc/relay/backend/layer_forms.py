@@ -17,7 +17,7 @@ import numpy as np
 
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import select
-from compassc.importers.onnx.names import SAME, SAME_REDUCTIONS
+from compassc.importers.onnx.names import SAME_REDUCTIONS
 from compassc.importers.onnx.operators.activations import clipped
 from compassc.importers.onnx.operators.elementwise import unary
 from compassc.importers.values import Refused, Value
@@ -54,10 +54,6 @@ class Layers(Building):
         """Whether a result is asked for."""
         return index == 0
 
-    def made(self, name: str, *xs: Value) -> Value:
-        """What an operator of the registry makes of values."""
-        return self.onnx(SAME[name], *xs)
-
     def onnx(self, name: str, *inputs: Value, **attributes: object) -> Value:
         """What an operator of ONNX makes of values. Refused where it has no layers in this form."""
         declared = select("", name, OPSET)
@@ -87,12 +83,19 @@ def ints(values: Sequence[int]) -> Value:
 # --------------------------------------------------------------------------------------------------------- each element
 
 
+SAME = (
+    "abs acos acosh add asin asinh atan atanh ceil cos cosh divide erf exp floor log maximum minimum multiply negative nn.relu power "
+    "sigmoid sign sin sinh sqrt subtract tan tanh"
+).split()
+"""Operators that the registry has by this name, and layers do."""
+
+
 def _same(name: str, b: Layers, a: object, t: TensorType, *xs: Value) -> Value:
-    return b.onnx(name, *xs)
+    return b.made(name, *xs)
 
 
-for _name, _onnx in SAME.items():
-    form(_name)(partial(_same, _onnx))
+for _name in SAME:
+    form(_name)(partial(_same, _name.removeprefix("nn.")))
 
 
 @form("rsqrt")

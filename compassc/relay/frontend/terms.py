@@ -18,7 +18,7 @@ from compassc.importers.declare import Table
 from compassc.importers.onnx.maker import COMMON
 from compassc.importers.onnx.walk import Item, Walk
 from compassc.importers.onnx.window import Asked
-from compassc.importers.values import ModelTensor, NotConstant, Refused, Reported
+from compassc.importers.values import ModelTensor, NotConstant, Refused, Reported, spans, stop_of
 from compassc.relay.builders import results
 from compassc.relay.expr import Call, Constant, Expr, Tuple, TupleGetItem, TupleWrapper, Var, as_expr
 from compassc.relay.infer import infer_local
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 TABLE = Table("compassc.relay.frontend.operators", COMMON, (Asked,))
 """Operators of ONNX as expressions, as `compassc.importers.declare` explains it."""
 operator = TABLE.operator
+FARTHEST = 2**31 - 1
+"""A place beyond the end of any axis."""
 INDEX = "int64"
 """The type of shapes and places."""
 
@@ -59,6 +61,9 @@ class Term(ModelTensor):
         return self.dtype.kind == "f" or "float" in self.dtype.name
 
 
+Made = Callable[..., "Term | list[Term]"]
+MEANINGS: dict[str, Made] = {}
+"""What makes the expression of an operator of the registry (`compassc.operators`), by its name, with its own parameters."""
 Size = int | Term
 """An extent: a number, or a scalar that is computed."""
 Operand = Term | Expr | bool | int | float | Array | Sequence["Operand"]
@@ -171,9 +176,18 @@ class Expressions(Walk):
         except CompassError as error:
             raise Refused(error.message) from None
 
-    def made(self, name: str, *xs: Term) -> Term:
-        """What an operator without attributes gives."""
-        return self.call(name, *xs)
+    def several(self, name: str, *xs: Operand, **attributes: object) -> Term | list[Term]:
+        """What an operator of the registry makes, all results of those that have several. Refused where no expression does."""
+        TABLE.operators()  # which loads the modules that say them
+        if name not in MEANINGS:
+            raise Refused(f"the operator {name} has no expression")
+        return MEANINGS[name](self, *xs, **attributes)
+
+    def made(self, name: str, *xs: Operand, **attributes: object) -> Term:
+        """What an operator of the registry makes."""
+        found = self.several(name, *xs, **attributes)
+        assert isinstance(found, Term), f"{name} has several results"
+        return found
 
     def cast(self, x: Term, dtype: DTypeLike) -> Term:
         """A tensor of another type of elements."""
@@ -245,6 +259,10 @@ class Expressions(Walk):
         plain = [s if isinstance(s, int) else -1 for s in sizes]
         return self.call("reshape", x, newshape=plain, allowzero=True)
 
+    def shaped_as(self, x: Term, like: Term) -> Term:
+        """The elements of a tensor in the shape of another one."""
+        return self.reshape(x, self.sizes(like))
+
     def broadcast(self, x: Term, sizes: Sequence[Size]) -> Term:
         """A tensor stretched to a shape."""
         if tuple(sizes) == x.shape:
@@ -292,8 +310,21 @@ class Expressions(Walk):
     def sliced(
         self, x: Term, begin: Sequence[int], end: Sequence[int], step: Sequence[int], axes: Sequence[int]
     ) -> Term:
-        """Part of some axes."""
-        return self.call("strided_slice", x, begin=list(begin), end=list(end), strides=list(step), axes=list(axes))
+        """Part of some axes (`spans`); of open ones by the operator's rules, which refuses to leave nothing of an axis."""
+        listed = dict(zip((x.axis(a) for a in axes), zip(begin, end, step, strict=True), strict=True))
+        for a, (first, last, by) in listed.items():
+            if isinstance(x.shape[a], int):
+                span = spans(x, [first], [last], [by], [a])[a]
+                listed[a] = (span.start, stop_of(span, x.shape[a]), span.step)
+                continue
+            near = max(-FARTHEST, min(last, FARTHEST))
+            if by < 0 and (near < 0 and last > -FARTHEST or first < -1):
+                raise Refused("the places of its slice, counted from the end, are only known at run time")
+            listed[a] = max(-FARTHEST, min(first, FARTHEST)), near, by
+        if not listed:
+            return x
+        starts, ends, by_axis = (list(v) for v in zip(*listed.values(), strict=True))
+        return self.call("strided_slice", x, begin=starts, end=ends, strides=by_axis, axes=list(listed))
 
     def ranked(self, x: Term, rank: int) -> Term:
         """A tensor with further axes of one element in front."""

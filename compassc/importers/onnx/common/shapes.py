@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from typing import TypeVar
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.importers.declare import Constant
-from compassc.importers.onnx.maker import Maker, Tensor, operator
+from compassc.importers.onnx.maker import Maker, Mover, Tensor, operator
 from compassc.importers.onnx.protobuf import numpy_type
 from compassc.importers.values import ModelTensor, Refused
+
+BEYOND = 2**31 - 1
+"""A place behind all axes."""
+Size = TypeVar("Size")
+"""What computes a number."""
 
 
 def known_shape(x: ModelTensor, what: str) -> tuple[int, ...]:
@@ -18,6 +25,26 @@ def known_shape(x: ModelTensor, what: str) -> tuple[int, ...]:
     if not all(isinstance(d, int) for d in x.shape):
         raise Refused(f"{what} only known at run time")
     return x.shape
+
+
+def pairs_of(
+    x: ModelTensor, pads: Sequence[Size | int], axes: Array | None = None
+) -> list[tuple[Size | int, Size | int]]:
+    """What pads, all those before axes and then all those behind, put before and behind each axis of a tensor."""
+    along = [x.axis(int(a)) for a in axes.reshape(-1)] if axes is not None else list(range(x.rank))
+    if len(pads) != 2 * len(along):
+        raise Refused(f"its {len(pads)} pads are not two for each of {len(along)} axes")
+    found = dict(zip(along, zip(pads[: len(along)], pads[len(along) :], strict=True), strict=True))
+    return [found.get(a, (0, 0)) for a in range(x.rank)]
+
+
+def cut_off(b: Mover[Tensor], x: Tensor, pairs: Sequence[tuple[int, int]]) -> tuple[Tensor, list[tuple[int, int]]]:
+    """A tensor without what widths below 0 take off its axes, and the widths that are left."""
+    cut = [a for a, pair in enumerate(pairs) if min(pair) < 0]
+    if cut:
+        begin, end = ([max(0, -p) for p in side] for side in zip(*(pairs[a] for a in cut), strict=True))
+        x = b.sliced(x, begin, [-e or BEYOND for e in end], [1] * len(cut), cut)
+    return x, [(max(p, 0), max(q, 0)) for p, q in pairs]
 
 
 @operator("Identity")
@@ -73,16 +100,12 @@ def eye_like(b: Maker[Tensor], x: Tensor, *, dtype: int | None = None, k: int = 
     return b.known(np.eye(rows, columns, k).astype(x.dtype if dtype is None else numpy_type(dtype)))
 
 
-@operator("Sum", since=6)
-def total(b: Maker[Tensor], *xs: Tensor) -> Tensor:
-    return reduce(lambda x, y: b.made("add", x, y), xs)
-
-
-@operator("Mean", since=6)
+@operator("Mean")
 def mean(b: Maker[Tensor], *xs: Tensor) -> Tensor:
     if len(xs) == 1:
         return xs[0]
-    return b.made("multiply", total(b, *xs), b.known(np.full((), 1 / len(xs), xs[0].dtype)))
+    total = reduce(lambda x, y: b.made("add", x, y), xs)
+    return b.made("multiply", total, b.known(np.full((), 1 / len(xs), xs[0].dtype)))
 
 
 @operator("Det", since=11, partly="matrices up to 3x3")

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from compass_core.arrays import NumpyDType
 from compassc.graph.dtypes import numpy_dtype
-from compassc.importers.building import Building
+from compassc.importers.building import Building, makes
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import combined, extreme, in_floats, unary
 from compassc.importers.values import Refused, Value, stored_type
 
-PLAIN = {
-    "Sigmoid": "SIGMOID",
-    "Tanh": "TANH",
-    "Softplus": "SOFTPLUS",
-    "Softsign": "SOFTSIGN",
-    "HardSwish": "HARDSWISH",
-    "Mish": "MISH",
-}
-SELU_ALPHA, SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
+if TYPE_CHECKING:
+    from compassc.importers.onnx.convert import Conversion
+
+METHODS: dict[str, tuple[str, dict[str, object]]] = {
+    "celu": ("CELU", {}), "elu": ("ELU", {}), "gelu": ("GELU", {"approximate": "NONE"}), "gelu_tanh": ("GELU", {"approximate": "TANH"}),
+    "hard_sigmoid": ("HARDSIGMOID", {"clip_min": 0.0, "clip_max": 1.0}), "hard_swish": ("HARDSWISH", {}), "mish": ("MISH", {}),
+    "selu": ("SELU", {}), "shrink": ("SHRINK", {}), "sigmoid": ("SIGMOID", {}), "silu": ("SILU", {}), "softplus": ("SOFTPLUS", {}),
+    "softsign": ("SOFTSIGN", {}), "tanh": ("TANH", {}), "thresholded_relu": ("THRESHOLDEDRELU", {}),
+}  # fmt: skip
+"""Operators of the registry that are methods of the layer Activation, whose attributes they have, and further ones."""
 
 
 def activation(b: Building, x: Value, method: str, **given: object) -> Value:
@@ -29,62 +31,25 @@ def activation(b: Building, x: Value, method: str, **given: object) -> Value:
     return in_floats(b, x, lambda v: unary(b, v, "Activation", method=method, **given))
 
 
-def _declare_plain(name: str, method: str) -> None:
-    @operator(name)
-    def handler(b: Building, x: Value) -> Value:
-        return activation(b, x, method)
+def _method(name: str, more: dict[str, object], b: Building, x: Value, **given: object) -> Value:
+    return activation(b, x, name, **given, **more)
 
 
-for _name, _method in PLAIN.items():
-    _declare_plain(_name, _method)
+for _name, (_layer, _more) in METHODS.items():
+    makes(_name)(partial(_method, _layer, _more))
 
 
-@operator("Relu")
+@makes("relu")
 def relu(b: Building, x: Value) -> Value:
     return activation(b, x, "RELU") if x.is_float else extreme(b, x, Value.of(np.zeros(1, x.dtype)), "MAX")
 
 
-@operator("LeakyRelu")
-def leaky_relu(b: Building, x: Value, *, alpha: float = 0.01) -> Value:
+@makes("leaky_relu")
+def leaky_relu(b: Building, x: Value, *, alpha: float) -> Value:
     return activation(b, x, "LEAKYRELU", negative_slope_type="float32", negative_slope_value=alpha)
 
 
-@operator("Elu")
-def elu(b: Building, x: Value, *, alpha: float = 1.0) -> Value:
-    return activation(b, x, "ELU", alpha=alpha)
-
-
-@operator("Celu", since=12)
-def celu(b: Building, x: Value, *, alpha: float = 1.0) -> Value:
-    return activation(b, x, "CELU", alpha=alpha)
-
-
-@operator("ThresholdedRelu", since=10)
-def thresholded_relu(b: Building, x: Value, *, alpha: float = 1.0) -> Value:
-    return activation(b, x, "THRESHOLDEDRELU", alpha=alpha)
-
-
-@operator("Selu")
-def selu(b: Building, x: Value, *, alpha: float = SELU_ALPHA, gamma: float = SELU_GAMMA) -> Value:
-    return activation(b, x, "SELU", alpha=alpha, gamma=gamma)
-
-
-@operator("HardSigmoid")
-def hard_sigmoid(b: Building, x: Value, *, alpha: float = 0.2, beta: float = 0.5) -> Value:
-    return activation(b, x, "HARDSIGMOID", alpha=alpha, beta=beta, clip_min=0.0, clip_max=1.0)
-
-
-@operator("Shrink", since=9)
-def shrink(b: Building, x: Value, *, bias: float = 0.0, lambd: float = 0.5) -> Value:
-    return activation(b, x, "SHRINK", bias=bias, lambd=lambd)
-
-
-@operator("Gelu", since=20)
-def gelu(b: Building, x: Value, *, approximate: str = "none") -> Value:
-    return activation(b, x, "GELU", approximate=approximate.upper())
-
-
-@operator("Swish", since=24)
+@makes("swish")
 def swish(b: Building, x: Value, *, alpha: float = 1.0) -> Value:
     return activation(b, x, "SILU") if alpha == 1.0 else activation(b, x, "SWISH", alpha=alpha)
 
@@ -126,43 +91,13 @@ def _is_end(dtype: NumpyDType, limit: int, method: str) -> bool:
     return limit <= kept.min if method == "MAX" else limit >= kept.max
 
 
-@operator("Softmax", "LogSoftmax", since=13)
-def softmax(b: Building, x: Value, *, axis: int = -1) -> Value:
-    return _softmax(b, x, axis, _node_type(b))
-
-
-@operator("Softmax", "LogSoftmax")
-def softmax_of_rows(b: Building, x: Value, *, axis: int = 1) -> Value:
-    """Over all axes from `axis` on."""
-    axis = x.axis(axis)
-    if all(size == 1 for size in x.shape[axis + 1 :]):
-        return _softmax(b, x, axis, _node_type(b))
-    flat = b.reshape(x, (int(np.prod(x.shape[:axis])), int(np.prod(x.shape[axis:]))))
-    return b.reshape(_softmax(b, flat, 1, _node_type(b)), x.shape)
-
-
-def _node_type(b: Any) -> str:
-    return b.op
-
-
-def _softmax(b: Building, x: Value, axis: int, type: str) -> Value:
+@operator("Softmax", "LogSoftmax", "Hardmax", since=13)
+def softmax(b: Conversion, x: Value, *, axis: int = -1) -> Value:
     at = x.place(axis) if x.tensor is not None else x.axis(axis)
-    return unary(b, x, type, axis=at)
+    return unary(b, x, b.op, axis=at)
 
 
-@operator("Hardmax", since=13)
-def hardmax(b: Building, x: Value, *, axis: int = -1) -> Value:
-    return unary(b, x, "Hardmax", axis=x.place(axis))
-
-
-@operator("Hardmax")
-def hardmax_of_rows(b: Building, x: Value, *, axis: int = 1) -> Value:
-    axis = x.axis(axis)
-    flat = b.reshape(x, (int(np.prod(x.shape[:axis])), int(np.prod(x.shape[axis:]))))
-    return b.reshape(unary(b, flat, "Hardmax", axis=flat.place(1)), x.shape)
-
-
-@operator("Trilu", since=14)
+@operator("Trilu")
 def triangle(b: Building, x: Value, k: Constant | None = None, *, upper: int = 1) -> Value:
     """Elements on the other side of the diagonal become 0."""
     ones = np.ones(b.room(*x.shape[-2:]), bool)

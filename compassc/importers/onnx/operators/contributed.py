@@ -10,8 +10,6 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
-from compassc.importers.onnx.operators.activations import activation, leaky_relu
-from compassc.importers.onnx.operators.activations import activation as activated
 from compassc.importers.onnx.operators.elementwise import arithmetic, unary
 from compassc.importers.onnx.operators.linear import fully_connected, gemm, multiply
 from compassc.importers.onnx.operators.normalise import layer_norm, rms_norm
@@ -76,13 +74,12 @@ def _sum(b: Building, x: Value, skip: Value, bias: Value | None) -> Value:
 @operator("Gelu", "BiasGelu", "FastGelu", domain=MICROSOFT)
 def gelu(b: Conversion, x: Value, bias: Value | None = None) -> Value:
     moved = x if bias is None else arithmetic(b, x, bias, "Add")
-    fast = b.op == "FastGelu"
-    return activation(b, moved, "GELU", approximate="TANH" if fast else "NONE")
+    return b.made("gelu_tanh" if b.op == "FastGelu" else "gelu", moved)
 
 
 @operator("QuickGelu", domain=MICROSOFT)
 def quick_gelu(b: Building, x: Value, *, alpha: float = 1.702) -> Value:
-    return activation(b, x, "SWISH", alpha=alpha)
+    return b.made("swish", x, alpha=alpha)
 
 
 # -- products
@@ -126,10 +123,10 @@ def fused_gemm(
 ) -> Value:
     made = gemm(b, x, y, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
     if activation == "LeakyRelu":
-        return leaky_relu(b, made, alpha=activation_alpha)
+        return b.made("leaky_relu", made, alpha=activation_alpha)
     if activation not in ("", "Relu"):
         raise Refused(f"its activation is {activation}")
-    return activated(b, made, "RELU") if activation else made
+    return b.made("relu", made) if activation else made
 
 
 @operator("MatMulNBits", domain=MICROSOFT, partly="weights of 4 and 8 bits; computed in floats")
@@ -195,7 +192,7 @@ def _between(b: Conversion, x: Value, levels: Sequence[Any], make: Callable[[Val
 def qlinear_sigmoid(
     b: Conversion, x: Value, x_scale: Constant, x_zero: Constant, y_scale: Constant, y_zero: Constant
 ) -> Value:
-    return _between(b, x, (x_scale, x_zero, y_scale, y_zero), lambda v: activation(b, v, "SIGMOID"))
+    return _between(b, x, (x_scale, x_zero, y_scale, y_zero), lambda v: b.made("sigmoid", v))
 
 
 @operator("QLinearLeakyRelu", domain=MICROSOFT)
@@ -209,7 +206,7 @@ def qlinear_leaky_relu(
     *,
     alpha: float = 0.01,
 ) -> Value:
-    return _between(b, x, (x_scale, x_zero, y_scale, y_zero), lambda v: leaky_relu(b, v, alpha=alpha))
+    return _between(b, x, (x_scale, x_zero, y_scale, y_zero), lambda v: b.made("leaky_relu", v, alpha=alpha))
 
 
 @operator("QLinearSoftmax", domain=MICROSOFT)

@@ -4,44 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import NumpyDType
 from compassc.graph.dtypes import IR_DTYPES
-from compassc.importers.building import Building
+from compassc.importers.building import Building, makes
 from compassc.importers.onnx.declare import operator
 from compassc.importers.onnx.protobuf import numpy_type
 from compassc.importers.values import Refused, Value, broadcast_shape, stored_type
 
 UNARY = {
-    "Abs": "Abs",
-    "Acos": "Acos",
-    "Acosh": "Acosh",
-    "Asin": "Asin",
-    "Asinh": "Asinh",
-    "Atan": "Atan",
-    "Atanh": "Atanh",
-    "Ceil": "Ceil",
-    "Cos": "Cosine",
-    "Cosh": "Cosh",
-    "Erf": "Erf",
-    "Exp": "Exp",
-    "Floor": "Floor",
-    "Log": "Log",
-    "Neg": "Negative",
-    "Reciprocal": "Reciprocal",
-    "Round": "Round",
-    "Sign": "Sign",
-    "Sin": "Sine",
-    "Sinh": "Sinh",
-    "Sqrt": "Sqrt",
-    "Tan": "Tan",
-}
-"""Operators whose layer has no attributes."""
-FLOATS = ("float32", "float16", "bfloat16")
+    "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh", "atan": "Atan", "atanh": "Atanh", "ceil": "Ceil",
+    "cos": "Cosine", "cosh": "Cosh", "erf": "Erf", "exp": "Exp", "floor": "Floor", "log": "Log", "negative": "Negative",
+    "reciprocal": "Reciprocal", "round": "Round", "rsqrt": "Rsqrt", "sign": "Sign", "sin": "Sine", "sinh": "Sinh", "sqrt": "Sqrt",
+    "tan": "Tan",
+}  # fmt: skip
+"""Layers that are an operator of the registry, without attributes."""
 
 
 def unary(b: Building, x: Value, type: str, dtype: Any = None, **given: object) -> Value:
@@ -89,38 +70,34 @@ def in_floats(b: Building, x: Value, make: Callable[[Value], Value]) -> Value:
     return cast(b, make(cast(b, x, np.float32)), x.dtype)
 
 
-def _declare_unary(name: str, type: str) -> None:
-    whole = type in ("Abs", "Negative", "Sign")
-
-    @operator(name)
-    def handler(b: Building, x: Value) -> Value:
-        if x.is_float or whole:
-            return unary(b, x, type)
-        return in_floats(b, x, lambda v: unary(b, v, type))
+def _elementwise(type: str, b: Building, x: Value) -> Value:
+    if x.is_float or type in ("Abs", "Negative", "Sign"):
+        return unary(b, x, type)
+    return in_floats(b, x, lambda v: unary(b, v, type))
 
 
 for _name, _type in UNARY.items():
-    _declare_unary(_name, _type)
+    makes(_name)(partial(_elementwise, _type))
 
 
-@operator("Not")
+@makes("logical_not")
 def logical_not(b: Building, x: Value) -> Value:
     return unary(b, x, "Logical", bool, method="NOT")
 
 
-@operator("BitwiseNot", since=18)
+@makes("bitwise_not")
 def bitwise_not(b: Building, x: Value) -> Value:
     if x.dtype == np.uint64:
         raise Refused("its results have 64 bits, of which graphs have 32")
     return unary(b, x, "Bitwise", method="NOT")
 
 
-@operator("IsNaN", since=9)
+@makes("isnan")
 def is_nan(b: Building, x: Value) -> Value:
     return unary(b, x, "IsNaN", bool)
 
 
-@operator("IsInf", since=10)
+@operator("IsInf")
 def is_inf(b: Building, x: Value, *, detect_negative: int = 1, detect_positive: int = 1) -> Value:
     return unary(b, x, "IsInf", bool, detect_negative=bool(detect_negative), detect_positive=bool(detect_positive))
 
@@ -133,7 +110,7 @@ def cast_layer(b: Building, x: Value, *, to: int, saturate: int = 1, round_mode:
     return converted(b, x, target, bool(saturate))
 
 
-@operator("CastLike", since=15)
+@operator("CastLike")
 def cast_like(b: Building, x: Value, like: Value, *, saturate: int = 1, round_mode: str = "up") -> Value:
     return converted(b, x, like.dtype, bool(saturate))
 
@@ -177,7 +154,7 @@ def _wrapped(b: Building, x: Value, to: NumpyDType) -> Value:
     return cast(b, rest, np.int8).typed(to)
 
 
-@operator("BitCast", since=26, partly="of up to 32 bits")
+@operator("BitCast", partly="of up to 32 bits")
 def bit_cast(b: Building, x: Value, *, to: int) -> Value:
     target = numpy_type(to)
     if x.dtype == target:
@@ -206,7 +183,6 @@ def dropout(
 # -- two operands
 
 ARITHMETIC = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL"}
-EXTREMES = {"Max": "MAX", "Min": "MIN"}
 
 
 def arithmetic(b: Building, x: Value, y: Value, name: str) -> Value:
@@ -222,21 +198,25 @@ def extreme(b: Building, x: Value, y: Value, method: str) -> Value:
     return combined(b, [x, y], "Eltwise", x.dtype, method=method, with_activation="NONE")
 
 
-def _declare_arithmetic(name: str) -> None:
-    @operator(name, since=7)
-    def handler(b: Building, x: Value, y: Value) -> Value:
-        """Whole numbers of up to 16 bits wrap around; layers limit theirs."""
-        if x.dtype.kind not in "iu" or x.dtype.itemsize > 2:
-            return arithmetic(b, x, y, name)
-        wide = np.uint32 if name == "Mul" and x.dtype.kind == "u" else np.int32
-        return cast(b, arithmetic(b, cast(b, x, wide), cast(b, y, wide), name), x.dtype)
+def _arithmetic(name: str, b: Building, x: Value, y: Value) -> Value:
+    """Whole numbers of up to 16 bits wrap around; layers limit theirs."""
+    if x.dtype.kind not in "iu" or x.dtype.itemsize > 2:
+        return arithmetic(b, x, y, name)
+    wide = np.uint32 if name == "Mul" and x.dtype.kind == "u" else np.int32
+    return cast(b, arithmetic(b, cast(b, x, wide), cast(b, y, wide), name), x.dtype)
 
 
-for _name in ARITHMETIC:
-    _declare_arithmetic(_name)
+def _extreme(method: str, b: Building, x: Value, y: Value) -> Value:
+    return extreme(b, x, y, method)
 
 
-@operator("Div", since=7)
+for _name, _type in (("add", "Add"), ("subtract", "Sub"), ("multiply", "Mul")):
+    makes(_name)(partial(_arithmetic, _type))
+for _name, _type in (("maximum", "MAX"), ("minimum", "MIN")):
+    makes(_name)(partial(_extreme, _type))
+
+
+@makes("divide")
 def divide(b: Building, x: Value, y: Value) -> Value:
     """Whole numbers are divided toward zero."""
     if x.is_float:
@@ -256,7 +236,7 @@ def _sign(b: Building, y: Value) -> Value:
     return Value.of(np.sign(y.array)) if y.array is not None else unary(b, y, "Sign")
 
 
-@operator("Mod", since=10)
+@operator("Mod")
 def modulo(b: Building, x: Value, y: Value, *, fmod: int = 0) -> Value:
     """Of floats with the sign of y: what is left with the sign of x, plus y where the signs differ. The layer's own form,
     x - floor(x / y) * y, loses bits of large quotients and knows no infinite ones."""
@@ -270,7 +250,7 @@ def modulo(b: Building, x: Value, y: Value, *, fmod: int = 0) -> Value:
     return divided(b, x, y, "TRUNC" if fmod else "FLOOR")[1]
 
 
-@operator("PRelu", since=7)
+@operator("PRelu")
 def prelu(b: Building, x: Value, slope: Value) -> Value:
     """One slope: LEAKYRELU. Constant ones: PRELU, by channel with the channels last. Computed ones: as ONNX defines it."""
     if slope.array is not None and slope.count == 1 and slope.rank <= x.rank:
@@ -290,43 +270,26 @@ def prelu(b: Building, x: Value, slope: Value) -> Value:
     return arithmetic(b, positive, negative, "Add")
 
 
-COMPARISONS = {
-    "And": "AND",
-    "Or": "OR",
-    "Xor": "XOR",
-    "Equal": "EQUAL",
-    "Greater": "GREATER",
-    "Less": "LESS",
-    "GreaterOrEqual": "GREATER_EQUAL",
-    "LessOrEqual": "LESS_EQUAL",
-}
-
-
 def compare(b: Building, x: Value, y: Value, method: str) -> Value:
     return combined(b, [x, y], "Logical", bool, method=method)
 
 
-def _declare_logical(name: str, method: str) -> None:
-    @operator(name, since=7)
-    def handler(b: Building, x: Value, y: Value) -> Value:
-        return compare(b, x, y, method)
+def _compared(method: str, b: Building, x: Value, y: Value) -> Value:
+    return compare(b, x, y, method)
 
 
-for _name, _method in COMPARISONS.items():
-    _declare_logical(_name, _method)
+def _bitwise(method: str, b: Building, x: Value, y: Value) -> Value:
+    return combined(b, [x, y], "Bitwise", x.dtype, method=method)
 
 
-def _declare_bitwise(name: str, method: str) -> None:
-    @operator(name, since=18)
-    def handler(b: Building, x: Value, y: Value) -> Value:
-        return combined(b, [x, y], "Bitwise", x.dtype, method=method)
+for _name in ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal"):
+    makes(_name)(partial(_compared, _name.upper()))
+for _name in ("and", "or", "xor"):
+    makes(f"logical_{_name}")(partial(_compared, _name.upper()))
+    makes(f"bitwise_{_name}")(partial(_bitwise, _name.upper()))
 
 
-for _name in ("And", "Or", "Xor"):
-    _declare_bitwise(f"Bitwise{_name}", _name.upper())
-
-
-@operator("BitShift", since=11)
+@operator("BitShift")
 def bit_shift(b: Building, x: Value, y: Value, *, direction: str) -> Value:
     """What is moved beyond the 32 bits that uint64 has here is limited to them, as sums are."""
     found = combined(b, [x, y], "BitShift", x.dtype, direction=direction)
@@ -336,23 +299,10 @@ def bit_shift(b: Building, x: Value, y: Value, *, direction: str) -> Value:
     return where(b, compare(b, back, x, "EQUAL"), found, Value.of(np.full(1, 2**32 - 1, x.dtype)))
 
 
-@operator("Where", since=9)
+@operator("Where")
 def where(b: Building, condition: Value, x: Value, y: Value) -> Value:
     if condition.array is not None and condition.count and (condition.array == condition.array.flat[0]).all():
         chosen = x if condition.array.flat[0] else y
         if chosen.shape == np.broadcast_shapes(condition.shape, x.shape, y.shape):
             return chosen
     return combined(b, [condition, x, y], "Where", x.dtype)
-
-
-# -- any number of operands
-
-
-def _declare_extreme(name: str, method: str) -> None:
-    @operator(name, since=8)
-    def handler(b: Building, *xs: Value) -> Value:
-        return reduce(lambda x, y: extreme(b, x, y, method), xs)
-
-
-for _name, _method in EXTREMES.items():
-    _declare_extreme(_name, _method)

@@ -189,9 +189,9 @@ def _by_distances(b: Building, x: Value, method: str, axis: int, exclusive: bool
     def moved(v: Value, places: int) -> Value:
         if places >= v.shape[axis]:
             return Value.of(np.full(b.room(*v.shape), neutral, v.dtype))
-        pads = [0] * (2 * v.rank)
-        pads[axis], pads[v.rank + axis] = (-places, places) if reverse else (places, -places)
-        return padded(b, v, pads, "constant", neutral)
+        pairs = [(0, 0)] * v.rank
+        pairs[axis] = (-places, places) if reverse else (places, -places)
+        return padded(b, v, pairs, value=neutral)
 
     found = moved(x, 1) if exclusive else x
     distance = 1

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from compassc.importers.building import Building
+from compassc.importers.onnx.common.shapes import cut_off, pairs_of
 from compassc.importers.onnx.declare import Constant, operator, refuse
 from compassc.importers.onnx.operators.shuffles import shuffled
 from compassc.importers.values import Refused, Value, channels_last, fitting
@@ -96,24 +97,14 @@ def pad(
     *,
     mode: str = "constant",
 ) -> Value:
-    listed = [int(p) for p in pads]
-    if axes is not None:
-        full, many = [0] * (2 * x.rank), len(axes)
-        for i, a in enumerate(int(v) for v in axes):
-            full[x.axis(a)], full[x.axis(a) + x.rank] = listed[i], listed[i + many]
-        listed = full
-    return padded(b, x, listed, mode, 0 if value is None else fitting(value).reshape(-1)[0].item())
+    pairs = pairs_of(x, [int(p) for p in pads], axes)
+    return padded(b, x, pairs, mode, 0 if value is None else fitting(value).reshape(-1)[0].item())
 
 
-def padded(b: Building, x: Value, pads: Sequence[int], mode: str, value: float) -> Value:
-    """With a border; `pads`: all begins, then all ends. Negative ones cut off first."""
-    pairs = list(zip(pads[: x.rank], pads[x.rank :], strict=True))
-    if any(p < 0 for pair in pairs for p in pair):
-        begin = [max(0, -p) for p, _ in pairs]
-        end = [size - max(0, -q) for size, (_, q) in zip(x.shape, pairs, strict=True)]
-        x = b.sliced(x, begin, end, [1] * x.rank, range(x.rank))
-        pairs = [(max(p, 0), max(q, 0)) for p, q in pairs]
-    if not any(p or q for p, q in pairs):
+def padded(b: Building, x: Value, pairs: Sequence[tuple[int, int]], mode: str = "constant", value: float = 0) -> Value:
+    """With a border: before and behind each axis. Negative ones cut off first."""
+    x, pairs = cut_off(b, x, pairs)
+    if not any(map(any, pairs)):
         return x
     tensor, order = b.stored(x)
     ordered = [list(pairs[a]) for a in order]
@@ -128,17 +119,6 @@ def padded(b: Building, x: Value, pads: Sequence[int], mode: str, value: float) 
         constant_value=float(value) if x.is_float else int(value),
     )
     return b.value(made, x.dtype, order)
-
-
-@operator("CenterCropPad", since=18)
-def center_crop_pad(b: Building, x: Value, shape: Constant, *, axes: Sequence[int] | None = None) -> Value:
-    listed = range(x.rank) if axes is None else [x.axis(a) for a in axes]
-    pads = [0] * (2 * x.rank)
-    for a, size in zip(listed, (int(d) for d in shape), strict=True):
-        missing = size - x.shape[a]
-        first = missing // 2 if missing >= 0 else -(-missing // 2)
-        pads[a], pads[a + x.rank] = first, missing - first
-    return padded(b, x, pads, "constant", 0)
 
 
 @operator("DepthToSpace")

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from compassc.importers.building import Building
-from compassc.importers.onnx.declare import operator
+from compassc.importers.building import Building, makes
 from compassc.importers.onnx.operators.elementwise import (
     arithmetic,
     cast,
@@ -24,7 +23,7 @@ BEYOND = 32
 """An even exponent from which on all powers but those of -1, 0 and 1 have more than 32 bits."""
 
 
-@operator("Pow", since=7)
+@makes("power")
 def power(b: Building, x: Value, y: Value) -> Value:
     """The exponent may have another type than the base, which the result has."""
     if not x.is_float:

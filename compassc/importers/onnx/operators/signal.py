@@ -153,9 +153,7 @@ def dft(
     if count < x.shape[at]:
         x = b.sliced(x, [0], [count], [1], [at])
     elif count > x.shape[at]:
-        after = [0] * (2 * x.rank)
-        after[x.rank + at] = count - x.shape[at]
-        x = padded(b, x, after, "constant", 0)
+        x = padded(b, x, [(0, count - x.shape[at] if a == at else 0) for a in range(x.rank)])
     parts = x.shape[-1]
     b.room(2, count, count, parts)
     perm = [*(a for a in range(x.rank - 1) if a != at), at, x.rank - 1]

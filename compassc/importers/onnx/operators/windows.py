@@ -8,6 +8,7 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc.importers.building import Building
+from compassc.importers.onnx.common.shapes import cut_off
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, unary
 from compassc.importers.onnx.operators.linear import centred
@@ -42,18 +43,6 @@ def finished(b: Building, made: Any, x: Value, rank: int) -> Value:
     return b.squeeze(found, [2]) if rank == 3 else found
 
 
-def without_negative_pads(b: Building, x: Value, window: Window) -> tuple[Value, Window]:
-    """The input without the elements that negative pads remove."""
-    if all(p >= 0 for pair in window.pads for p in pair):
-        return x, window
-    cuts = [(max(0, -p), max(0, -q)) for p, q in window.pads]
-    axes = range(2, x.rank)
-    begin = [c for c, _ in cuts]
-    end = [x.shape[a] - c for a, (_, c) in zip(axes, cuts, strict=True)]
-    pads = tuple((max(p, 0), max(q, 0)) for p, q in window.pads)
-    return b.sliced(x, begin, end, [1] * len(cuts), axes), window._replace(pads=pads)
-
-
 # -- convolutions
 
 
@@ -61,7 +50,8 @@ def convolve(b: Building, x: Value, weights: Array, biases: Array | None, window
     """The layer of a convolution; weights [O, I/group, window...]."""
     rank = x.rank
     image, window = as_image(b, x), widened(window)
-    image, window = without_negative_pads(b, image, window)
+    image, pairs = cut_off(b, image, [(0, 0), (0, 0), *window.pads])
+    window = window._replace(pads=tuple(pairs[2:]))
     w = weights.reshape(weights.shape[0], weights.shape[1], *window.kernel)
     outputs, tensor = w.shape[0], b.image(image)
     if w.shape[1] * group != x.shape[1] or outputs % group:
@@ -184,8 +174,7 @@ def conv_transpose(
     )
     result = b.value(made, x.dtype, channels_last(image.rank))
     if enlarged:
-        listed = [(0, 0), (0, 0), *more]
-        result = padded(b, result, [p for p, _ in listed] + [q for _, q in listed], "constant", 0)
+        result = padded(b, result, [(0, 0), (0, 0), *more])
         if bias is not None:
             along = Value.of(bias.reshape(1, outputs, *(1,) * (result.rank - 2)).astype(dtype))
             result = arithmetic(b, result, along, "Add")
@@ -345,7 +334,7 @@ def max_unpool(
     more = [wanted - size for wanted, size in zip(sizes, indexed, strict=True)]
     if min(more) < 0:
         raise Refused("its output_shape is smaller than what its window leads to")
-    return padded(b, result, [0, 0, 0, 0, 0, 0, *more], "constant", 0)
+    return padded(b, result, [(0, 0), (0, 0), *((0, m) for m in more)])
 
 
 @operator("LpPool", since=2)

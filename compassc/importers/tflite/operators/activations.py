@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from compassc.importers.building import Building
-from compassc.importers.onnx.operators.activations import activation, clipped
+from compassc.importers.onnx.operators.activations import clipped
 from compassc.importers.onnx.operators.elementwise import arithmetic, cast, divide, extreme, prelu, unary
 from compassc.importers.onnx.operators.quantised import Levels, as_marked, marked
 from compassc.importers.onnx.operators.quantised_forms import factor
@@ -15,7 +15,8 @@ from compassc.importers.tflite.declare import Call, operator, quantised, tabled
 from compassc.importers.tflite.endings import Ending, limited_integers
 from compassc.importers.values import Refused, Value
 
-PLAIN = {"LOGISTIC": "SIGMOID", "TANH": "TANH", "HARD_SWISH": "HARDSWISH", "ELU": "ELU"}
+PLAIN = {"LOGISTIC": "sigmoid", "TANH": "tanh", "HARD_SWISH": "hard_swish", "ELU": "elu"}
+"""Operators that are operators of the registry."""
 LIMITS = {
     "RELU": Ending(0.0),
     "RELU6": Ending(0.0, 6.0),
@@ -24,12 +25,12 @@ LIMITS = {
 }
 
 
-def _declare_plain(name: str, method: str) -> None:
-    given: dict[str, object] = {"alpha": 1.0} if method == "ELU" else {}
+def _declare_plain(name: str, made: str) -> None:
+    given: dict[str, object] = {"alpha": 1.0} if made == "elu" else {}
 
     @operator(name)
     def handler(b: Building, x: Value) -> Value:
-        return activation(b, x, method, **given)
+        return b.made(made, x, **given)
 
 
 def _declare_limits(name: str, ending: Ending) -> None:
@@ -59,8 +60,8 @@ def rescaled(b: Conversion, call: Call, out: Levels) -> Value:
     return b.value(made, out.dtype, order)
 
 
-for _name, _method in PLAIN.items():
-    _declare_plain(_name, _method)
+for _name, _made in PLAIN.items():
+    _declare_plain(_name, _made)
 for _name, _ending in LIMITS.items():
     _declare_limits(_name, _ending)
 tabled(*PLAIN, "GELU")
@@ -68,12 +69,12 @@ tabled(*PLAIN, "GELU")
 
 @operator("GELU")
 def gelu(b: Building, x: Value, *, approximate: bool = False) -> Value:
-    return activation(b, x, "GELU", approximate="TANH" if approximate else "NONE")
+    return b.made("gelu_tanh" if approximate else "gelu", x)
 
 
 @operator("LEAKY_RELU")
 def leaky_relu(b: Building, x: Value, *, alpha: float) -> Value:
-    return activation(b, x, "LEAKYRELU", negative_slope_type="float32", negative_slope_value=alpha)
+    return b.made("leaky_relu", x, alpha=alpha)
 
 
 @operator("PRELU")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
 
 import numpy as np
@@ -12,14 +11,12 @@ from compassc.importers.onnx.operators.elementwise import (
     arithmetic,
     cast,
     combined,
-    compare,
     divide,
     extreme,
     modulo,
     unary,
     where,
 )
-from compassc.importers.onnx.operators.powers import power
 from compassc.importers.onnx.operators.quantised import Levels
 from compassc.importers.onnx.operators.quantised_forms import combine
 from compassc.importers.tflite.convert import Conversion
@@ -27,41 +24,46 @@ from compassc.importers.tflite.declare import Call, operator, quantised, refuse,
 from compassc.importers.values import Refused, Value
 
 UNARY = {
-    "ABS": "Abs",
-    "CEIL": "Ceil",
-    "COS": "Cosine",
-    "EXP": "Exp",
-    "FLOOR": "Floor",
-    "LOG": "Log",
-    "NEG": "Negative",
-    "ROUND": "Round",
-    "RSQRT": "Rsqrt",
-    "SIGN": "Sign",
-    "SIN": "Sine",
-    "SQRT": "Sqrt",
-}
-"""Operators whose layer has no attributes."""
+    "ABS": "abs", "CEIL": "ceil", "COS": "cos", "EXP": "exp", "FLOOR": "floor", "LOG": "log", "LOGICAL_NOT": "logical_not", "NEG": "negative",
+    "ROUND": "round", "RSQRT": "rsqrt", "SIGN": "sign", "SIN": "sin", "SQRT": "sqrt",
+}  # fmt: skip
+BINARY = {
+    "ADD": "add", "BITWISE_XOR": "bitwise_xor", "DIV": "divide", "EQUAL": "equal", "GREATER": "greater", "GREATER_EQUAL": "greater_equal",
+    "LESS": "less", "LESS_EQUAL": "less_equal", "LOGICAL_AND": "logical_and", "LOGICAL_OR": "logical_or", "MAXIMUM": "maximum",
+    "MINIMUM": "minimum", "MUL": "multiply", "NOT_EQUAL": "not_equal", "POW": "power", "SUB": "subtract",
+}  # fmt: skip
+"""Operators that are operators of the registry."""
+COMBINED = {"ADD": "ADD", "MAXIMUM": "MAX", "MINIMUM": "MIN", "MUL": "MUL", "SUB": "SUB"}
+"""Those that layers do with integers of several scales, by their method."""
 
 
-def _declare_unary(name: str, type: str) -> None:
-    @operator(name)
-    def handler(b: Building, x: Value) -> Value:
-        return unary(b, x, type)
+def _declare(name: str, made: str) -> None:
+    def one(b: Building, x: Value) -> Value:
+        return b.made(made, x)
+
+    def two(b: Building, x: Value, y: Value) -> Value:
+        return b.made(made, x, y)
+
+    operator(name)(one if name in UNARY else two)
 
 
-for _name, _type in UNARY.items():
-    _declare_unary(_name, _type)
+def _declare_quantised(name: str, method: str) -> None:
+    @quantised(name)
+    def form(b: Conversion, call: Call, out: Levels) -> Value | None:
+        found = call.pair(0, 1)
+        return None if found is None else combine(b, method, found, out)
+
+
+for _name, _made in (UNARY | BINARY).items():
+    _declare(_name, _made)
+for _name, _method in COMBINED.items():
+    _declare_quantised(_name, _method)
 tabled("COS", "EXP", "LOG", "RSQRT", "SIN", "SQRT")
 
 
 @operator("SQUARE")
 def square(b: Building, x: Value) -> Value:
     return unary(b, x, "Square") if x.is_float else arithmetic(b, x, x, "Mul")
-
-
-@operator("LOGICAL_NOT")
-def logical_not(b: Building, x: Value) -> Value:
-    return unary(b, x, "Logical", bool, method="NOT")
 
 
 @operator("CAST")
@@ -75,66 +77,9 @@ def zeros_like(b: Building, x: Value) -> Value:
     return Value.of(np.zeros(b.room(*x.shape), x.dtype))
 
 
-# -- two operands
-
-ARITHMETIC = {"ADD": "Add", "SUB": "Sub", "MUL": "Mul"}
-EXTREMES = {"MAXIMUM": "MAX", "MINIMUM": "MIN"}
-COMPARISONS = {
-    "EQUAL": "EQUAL",
-    "NOT_EQUAL": "NOT_EQUAL",
-    "GREATER": "GREATER",
-    "GREATER_EQUAL": "GREATER_EQUAL",
-    "LESS": "LESS",
-    "LESS_EQUAL": "LESS_EQUAL",
-    "LOGICAL_AND": "AND",
-    "LOGICAL_OR": "OR",
-}
-Make = Callable[[Building, Value, Value], Value]
-
-
-def _declare_binary(name: str, make: Make) -> None:
-    @operator(name)
-    def handler(b: Building, x: Value, y: Value) -> Value:
-        return make(b, x, y)
-
-
-def _declare_quantised(name: str, method: str) -> None:
-    @quantised(name)
-    def form(b: Conversion, call: Call, out: Levels) -> Value | None:
-        found = call.pair(0, 1)
-        return None if found is None else combine(b, method, found, out)
-
-
-def _named(name: str) -> Make:
-    return lambda b, x, y: arithmetic(b, x, y, name)
-
-
-def _extreme(method: str) -> Make:
-    return lambda b, x, y: extreme(b, x, y, method)
-
-
-def _compared(method: str) -> Make:
-    return lambda b, x, y: compare(b, x, y, method)
-
-
-for _name, _method in ARITHMETIC.items():
-    _declare_binary(_name, _named(_method))
-    _declare_quantised(_name, _method.upper())
-for _name, _method in EXTREMES.items():
-    _declare_binary(_name, _extreme(_method))
-    _declare_quantised(_name, _method)
-for _name, _method in COMPARISONS.items():
-    _declare_binary(_name, _compared(_method))
-
-
 @operator("ADD_N")
 def add_n(b: Building, *xs: Value) -> Value:
     return reduce(lambda x, y: arithmetic(b, x, y, "Add"), xs)
-
-
-@operator("DIV")
-def quotient(b: Building, x: Value, y: Value) -> Value:
-    return divide(b, x, y)
 
 
 @operator("FLOOR_DIV")
@@ -153,20 +98,10 @@ def floor_rest(b: Building, x: Value, y: Value) -> Value:
     return modulo(b, x, y)
 
 
-@operator("POW")
-def raised(b: Building, x: Value, y: Value) -> Value:
-    return power(b, x, y)
-
-
 @operator("SQUARED_DIFFERENCE")
 def squared_difference(b: Building, x: Value, y: Value) -> Value:
     difference = arithmetic(b, x, y, "Sub")
     return unary(b, difference, "Square") if x.is_float else arithmetic(b, difference, difference, "Mul")
-
-
-@operator("BITWISE_XOR")
-def bitwise_xor(b: Building, x: Value, y: Value) -> Value:
-    return combined(b, [x, y], "Bitwise", x.dtype, method="XOR")
 
 
 @operator("RIGHT_SHIFT")

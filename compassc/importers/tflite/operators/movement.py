@@ -159,27 +159,28 @@ def _parts(b: Building, x: Value, spans: Sequence[slice]) -> Value:
 # -- borders
 
 
-def pads_of(paddings: Array, rank: int) -> list[int]:
+def pads_of(paddings: Array, rank: int) -> list[tuple[int, int]]:
+    """What is put before and behind each axis."""
     pairs = paddings.reshape(-1, 2)
     if len(pairs) != rank:
         raise Refused(f"its paddings are for {len(pairs)} axes, its input has {rank}")
-    return [*whole(pairs[:, 0]), *whole(pairs[:, 1])]
+    return list(zip(whole(pairs[:, 0]), whole(pairs[:, 1]), strict=True))
 
 
 @operator("PAD")
 def pad(b: Building, x: Value, paddings: Constant) -> Value:
-    return movement.padded(b, x, pads_of(paddings, x.rank), "constant", 0)
+    return movement.padded(b, x, pads_of(paddings, x.rank))
 
 
 @operator("PADV2")
 def pad_v2(b: Building, x: Value, paddings: Constant, value: Constant) -> Value:
-    return movement.padded(b, x, pads_of(paddings, x.rank), "constant", value.reshape(-1)[0].item())
+    return movement.padded(b, x, pads_of(paddings, x.rank), value=value.reshape(-1)[0].item())
 
 
 @operator("MIRROR_PAD")
 def mirror_pad(b: Building, x: Value, paddings: Constant, *, mode: int) -> Value:
     name = names_of("MirrorPadMode").get(mode, str(mode))
-    return movement.padded(b, x, pads_of(paddings, x.rank), name.lower(), 0)
+    return movement.padded(b, x, pads_of(paddings, x.rank), name.lower())
 
 
 @quantised("PAD", "PADV2")
@@ -197,7 +198,7 @@ def quantised_pad(b: Conversion, call: Call, out: Levels) -> Value | None:
     tensor, order = as_marked(b, found[0])
     x = b.value(tensor, out.dtype, order)
     with marked(b, out):
-        return movement.padded(b, x, pads_of(paddings.array, x.rank), "constant", value)
+        return movement.padded(b, x, pads_of(paddings.array, x.rank), value=value)
 
 
 # -- copies and choices
@@ -286,7 +287,7 @@ def space_to_batch(b: Building, x: Value, block: Constant, paddings: Constant) -
     sizes, pairs = whole(block), paddings.reshape(-1, 2)
     m, rest = len(sizes), x.rank - 1 - len(sizes)
     full = [(0, 0), *((int(p), int(q)) for p, q in pairs), *[(0, 0)] * rest]
-    wide = movement.padded(b, x, [p for p, _ in full] + [q for _, q in full], "constant", 0)
+    wide = movement.padded(b, x, full)
     n, *spatial = wide.shape[: m + 1]
     if any(d % s for d, s in zip(spatial, sizes, strict=True)):
         raise Refused(f"{spatial} does not divide into blocks of {sizes}")

@@ -11,8 +11,9 @@ from compassc.importers.declare import Constant
 from compassc.importers.onnx.operators.contributed import MICROSOFT, SKIP_EPSILON, blocks_of_weights
 from compassc.importers.onnx.window import Asked
 from compassc.importers.values import Refused
-from compassc.relay.frontend.operators.elementwise import clip, rounded
+from compassc.relay.frontend.operators.elementwise import clip
 from compassc.relay.frontend.operators.linear import gemm, matmul, matmul_of_integers
+from compassc.relay.frontend.operators.meanings import rounded
 from compassc.relay.frontend.operators.quantised import dequantize, limited, quantize, requantised
 from compassc.relay.frontend.operators.windows import average_pool, conv, global_average
 from compassc.relay.frontend.terms import Expressions, Term, operator

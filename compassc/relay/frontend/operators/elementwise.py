@@ -2,59 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial, reduce
-
 import numpy as np
 
-from compassc.importers.onnx.names import SAME
 from compassc.importers.onnx.protobuf import numpy_type
 from compassc.importers.values import Refused
 from compassc.relay.frontend.terms import Expressions, Term, operator
-
-BINARY = ("add", "subtract", "multiply", "divide")
-VARIADIC = ("maximum", "minimum")
-COMPARED = {
-    "Equal": "equal", "Greater": "greater", "GreaterOrEqual": "greater_equal", "Less": "less", "LessOrEqual": "less_equal",
-    "And": "logical_and", "Or": "logical_or", "Xor": "logical_xor", "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or",
-    "BitwiseXor": "bitwise_xor", "Not": "logical_not", "BitwiseNot": "bitwise_not", "IsNaN": "isnan",
-}  # fmt: skip
-"""Further operators without attributes, which no layer has, and those of Relay."""
-
-
-def one(name: str, b: Expressions, x: Term) -> Term:
-    return b.call(name, x)
-
-
-def two(name: str, b: Expressions, x: Term, y: Term) -> Term:
-    return b.call(name, x, y)
-
-
-def several(name: str, b: Expressions, *xs: Term) -> Term:
-    return reduce(partial(b.call, name), xs)
-
-
-def _declare() -> None:
-    for name, onnx in [*SAME.items(), *((relay, o) for o, relay in COMPARED.items())]:
-        if name == "power":
-            continue
-        arity: Callable[..., Term] = one
-        if name in VARIADIC:
-            arity = several
-        elif name in BINARY or onnx in COMPARED and name not in ("logical_not", "bitwise_not", "isnan"):
-            arity = two
-        operator(onnx)(partial(arity, name))
-
-
-_declare()
-
-
-@operator("Pow")
-def power(b: Expressions, x: Term, y: Term) -> Term:
-    if x.is_float or y.is_float:
-        real = x if x.is_float else y
-        return b.cast(b.call("power", b.cast(x, real.dtype), b.cast(y, real.dtype)), x.dtype)
-    return b.call("power", x, b.cast(y, x.dtype))
 
 
 @operator("Mod")
@@ -65,19 +17,6 @@ def modulo(b: Expressions, x: Term, y: Term, *, fmod: int = 0) -> Term:
 @operator("BitShift")
 def shift(b: Expressions, x: Term, y: Term, *, direction: str) -> Term:
     return b.call("left_shift" if direction == "LEFT" else "right_shift", x, y)
-
-
-@operator("Reciprocal")
-def reciprocal(b: Expressions, x: Term) -> Term:
-    return b.call("divide", b.of(1, x), x)
-
-
-@operator("Round")
-def rounded(b: Expressions, x: Term) -> Term:
-    """To the nearest, ties to even: the operator takes them away from zero."""
-    tie = b.call("equal", b.call("subtract", x, b.call("floor", x)), 0.5)
-    even = b.call("multiply", b.call("round", b.call("multiply", x, 0.5)), 2.0)
-    return b.call("where", tie, even, b.call("round", x))
 
 
 @operator("IsInf")
@@ -106,11 +45,6 @@ def clip(b: Expressions, x: Term, low: Term | None = None, high: Term | None = N
     if low is not None:
         x = b.call("maximum", x, low)
     return b.call("minimum", x, high) if high is not None else x
-
-
-@operator("LeakyRelu")
-def leaky_relu(b: Expressions, x: Term, *, alpha: float = 0.01) -> Term:
-    return b.call("nn.leaky_relu", x, alpha=alpha)
 
 
 @operator("Cast", since=6)

@@ -25,6 +25,9 @@ def gather(b: Expressions, x: Term, places: Term, *, axis: int = 0) -> Term:
 @operator("GatherElements", since=11)
 def gather_elements(b: Expressions, x: Term, places: Term, *, axis: int = 0) -> Term:
     at = x.axis(axis)
+    for a, (own, wanted) in enumerate(zip(x.shape, places.shape, strict=True)):
+        if a != at and isinstance(wanted, int) and own != wanted:
+            x = b.slice(x, a, 0, wanted)
     return b.call("gather", x, axis=at, indices=counted_from_front(b, places, b.size(x, at)))
 
 

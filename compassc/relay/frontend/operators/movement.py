@@ -9,11 +9,9 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc.importers.declare import Constant
+from compassc.importers.onnx.common.shapes import cut_off, pairs_of
 from compassc.importers.values import Refused
-from compassc.relay.frontend.terms import INDEX, Expressions, Size, Term, operator
-
-FARTHEST = 2**31 - 1
-"""A place beyond the end of any axis."""
+from compassc.relay.frontend.terms import FARTHEST, INDEX, Expressions, Size, Term, operator
 
 
 @operator("Shape")
@@ -112,30 +110,10 @@ def cut(
     first, last = b.listed(starts), b.listed(ends)
     along = axes.reshape(-1).tolist() if axes is not None else list(range(len(first)))
     by = steps.reshape(-1).tolist() if steps is not None else [1] * len(first)
-    limits = [(b, e, s) for b, e, s in zip(first, last, by, strict=True)]
-    cuts = {x.axis(a): limit for a, limit in zip(along, limits, strict=True)}
-    if any(not isinstance(v, int) for begin, end, _ in limits for v in (begin, end)):
-        return _computed_cut(b, x, cuts)
-    known = {
-        a: _limits(x.shape[a], begin, end, step)
-        for a, (begin, end, step) in cuts.items()
-        if isinstance(begin, int) and isinstance(end, int)
-    }
-    begin, end, step = (list(v) for v in zip(*known.values(), strict=True)) if known else ([], [], [])
-    return b.call("strided_slice", x, begin=begin, end=end, strides=step, axes=list(known)) if known else x
-
-
-def _limits(size: object, begin: int, end: int, step: int) -> tuple[int, int, int]:
-    """Begin and end in reach of an axis; -size - 1 is before its first element."""
-    if not isinstance(size, int):
-        near = max(-FARTHEST, min(end, FARTHEST))
-        if step < 0 and near < 0 and end > -FARTHEST:
-            raise Refused("the places of its slice, counted from the end, are only known at run time")
-        return max(-FARTHEST, min(begin, FARTHEST)), near, step
-    first, last, _ = slice(begin, end, step).indices(size)
-    if step > 0:
-        return first, max(first, last), step
-    return first, min(first, last) if min(first, last) >= 0 else -size - 1, step
+    if all(isinstance(v, int) for v in (*first, *last)):
+        return b.sliced(x, [v for v in first if isinstance(v, int)], [v for v in last if isinstance(v, int)], by, along)
+    limits = zip(first, last, by, strict=True)
+    return _computed_cut(b, x, {x.axis(a): limit for a, limit in zip(along, limits, strict=True)})
 
 
 def _computed_cut(b: Expressions, x: Term, cuts: dict[int, tuple[Size, Size, int]]) -> Term:
@@ -150,7 +128,7 @@ def _computed_cut(b: Expressions, x: Term, cuts: dict[int, tuple[Size, Size, int
     return b.call("strided_slice", x, begin=b.vector(rows[0]), end=b.vector(rows[1]), strides=b.vector(rows[2]))
 
 
-MODES = {"constant": "constant", "edge": "edge", "reflect": "reflect"}
+MODES = ("constant", "edge", "reflect")
 
 
 @operator("Pad")
@@ -163,12 +141,7 @@ def pad(
     *,
     mode: str = "constant",
 ) -> Term:
-    widths = b.listed(pads)
-    half = len(widths) // 2
-    along = [x.axis(a) for a in (axes.reshape(-1).tolist() if axes is not None else range(half))]
-    around: list[list[Size]] = [[0, 0] for _ in range(x.rank)]
-    for i, a in enumerate(along):
-        around[a] = [widths[i], widths[half + i]]
+    around = pairs_of(x, b.listed(pads), axes)
     fill = value if value is not None and mode == "constant" else b.of(np.zeros((), x.dtype))
     fill = b.call("reshape", fill, newshape=[]) if fill.rank else fill
     flat = [w for pair in around for w in pair]
@@ -177,18 +150,12 @@ def pad(
             raise Refused(f"its widths are only known at run time, and its mode is {mode}")
         table = b.reshape(b.vector(flat), [x.rank, 2])
         return b.call("nn.pad", x, pad_width=table, pad_value=fill, pad_mode=mode)
-    known = [(low, high) for low, high in around if isinstance(low, int) and isinstance(high, int)]
+    x, known = cut_off(b, x, [(low, high) for low, high in around if isinstance(low, int) and isinstance(high, int)])
     if mode == "wrap":
         return _wrapped(b, x, known)
     if mode not in MODES:
         raise Refused(f"there is no mode {mode}")
-    for a, (before, after) in enumerate(known):  # less than nothing is cut off
-        if min(before, after) < 0:
-            size = x.shape[a]
-            end = size - max(-after, 0) if isinstance(size, int) else -max(-after, 0) or FARTHEST
-            x = b.slice(x, a, max(-before, 0), end)
-    wide = [(max(before, 0), max(after, 0)) for before, after in known]
-    return b.call("nn.pad", x, pad_width=wide, pad_value=fill, pad_mode=mode) if any(map(any, wide)) else x
+    return b.call("nn.pad", x, pad_width=known, pad_value=fill, pad_mode=mode) if any(map(any, known)) else x
 
 
 def _wrapped(b: Expressions, x: Term, widths: Sequence[tuple[int, int]]) -> Term:

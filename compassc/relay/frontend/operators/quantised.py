@@ -8,8 +8,8 @@ from numpy.typing import DTypeLike
 from compassc.importers.onnx.protobuf import numpy_type
 from compassc.importers.onnx.window import Asked
 from compassc.importers.values import Refused
-from compassc.relay.frontend.operators.elementwise import rounded
 from compassc.relay.frontend.operators.linear import matmul_of_integers
+from compassc.relay.frontend.operators.meanings import rounded
 from compassc.relay.frontend.operators.windows import conv_of_integers
 from compassc.relay.frontend.terms import Expressions, Term, operator
 from compassc.relay.ops.fixed_point import TIES_TO_EVEN

@@ -10,7 +10,7 @@ import numpy as np
 from compassc.importers.declare import Constant
 from compassc.importers.onnx.names import SAME_REDUCTIONS
 from compassc.importers.values import Refused
-from compassc.relay.frontend.terms import INDEX, Expressions, Size, Term, operator
+from compassc.relay.frontend.terms import INDEX, Expressions, Term, operator
 
 Step = Callable[[Expressions, Term], Term]
 
@@ -107,22 +107,9 @@ def place_of_extreme(b: Expressions, x: Term, *, axis: int = 0, keepdims: int = 
 # -- normalisations
 
 
-def _softmax(name: str, b: Expressions, x: Term, *, axis: int = -1) -> Term:
-    return b.call(name, x, axis=x.axis(axis))
-
-
-def _softmax_of_rows(name: str, b: Expressions, x: Term, *, axis: int = 1) -> Term:
-    """The older form: over all axes from `axis` on."""
-    at = x.axis(axis)
-    if at == x.rank - 1:
-        return b.call(name, x, axis=at)
-    sizes: list[Size] = [*b.sizes(x)[:at], -1]
-    return b.reshape(b.call(name, b.call("reshape", x, newshape=b.vector(sizes)), axis=at), b.sizes(x))
-
-
-for _name, _relay in (("Softmax", "nn.softmax"), ("LogSoftmax", "nn.log_softmax")):
-    operator(_name, since=13)(partial(_softmax, _relay))
-    operator(_name)(partial(_softmax_of_rows, _relay))
+@operator("Softmax", "LogSoftmax", since=13)
+def softmax(b: Expressions, x: Term, *, axis: int = -1) -> Term:
+    return b.call({"Softmax": "nn.softmax", "LogSoftmax": "nn.log_softmax"}[b.op], x, axis=x.axis(axis))
 
 
 @operator("Hardmax", since=13)

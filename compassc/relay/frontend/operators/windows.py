@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from compassc.importers.onnx.common.shapes import cut_off
 from compassc.importers.onnx.window import Asked, Window
 from compassc.importers.values import Refused
 from compassc.relay.frontend.operators.linear import without_zero
@@ -119,11 +120,10 @@ def _cropped(b: Expressions, x: Term, ends: Sequence[tuple[int, int]]) -> Term:
 
 
 def _pool(b: Expressions, name: str, x: Term, window: Window, ceil: int, **more: object) -> Term:
-    rank = space(x)
-    for size, reach, by, (before, behind) in zip(x.shape[2:], window.reach, window.stride, window.pads, strict=True):
-        # a window that starts behind the tensor is left out
-        if ceil and isinstance(size, int) and -(-(size + before + behind - reach) // by) * by >= size + before:
-            raise Refused("its last window lies outside the tensor")
+    rank, sizes = space(x), [n for n in x.shape[2:] if isinstance(n, int)]
+    if ceil and len(sizes) == rank:
+        x, pairs = cut_off(b, x, [(0, 0), (0, 0), *window.trimmed(sizes).pads])
+        window = window._replace(pads=tuple(pairs[2:]))
     return b.call(
         f"nn.{name}_pool{rank}d", x, pool_size=list(window.kernel), **options(window), ceil_mode=bool(ceil),
         layout="NC" + SPACE[rank], **more,

@@ -1,0 +1,104 @@
+"""Drawn operators of ONNX as layers and as expressions: each is what ONNX's reference or ONNX Runtime computes, or refused."""
+
+from contextlib import suppress
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+from compassc import onnx_backend, relay
+from compassc.importers.onnx.names import ELEMENTWISE
+from compassc.importers.refusals import RefusedModel
+from tests.choosing import some
+from tests.importers.drawn_operators import DRAWN, Draw, element, model_of
+from tests.relay.onnx_programs import values_of
+
+SEEDS = 12
+CLOSE = 3e-4
+SCHEMAS = {name: onnx.defs.get_schema(name) for name in ELEMENTWISE}
+FIRST = {
+    name: min(s.since_version for s in onnx.defs.get_all_schemas_with_history() if (s.name, s.domain) == (name, ""))
+    for name in ELEMENTWISE
+}
+ELEMENTS = {name: element(name, list(e.attributes), e.inputs, max(FIRST[name], 8)) for name, e in ELEMENTWISE.items()}
+
+
+def by_runtime(model, given):
+    quiet = onnxruntime.SessionOptions()
+    quiet.log_severity_level = 4
+    session = onnxruntime.InferenceSession(model.SerializeToString(), quiet, providers=["CPUExecutionProvider"])
+    return session.run(None, given)
+
+
+def expected(model, given):
+    """What the reference and the runtime make, those of them that know the form."""
+    found = []
+    for make in (by_runtime, lambda m, g: ReferenceEvaluator(m).run(None, g)):
+        with suppress(Exception):  # the other one may know it
+            found.append(make(model, given))
+    return found
+
+
+def as_layers(model, given):
+    return onnx_backend.prepare(model, onnx_backend.REFERENCE).run(list(given.values()))
+
+
+def as_expressions(model, given):
+    module, _ = relay.frontend.from_onnx(model)
+    return values_of(relay.create_executor("debug", module).evaluate()(*given.values()))
+
+
+def equal(got, want, step):
+    return len(got) == len(want) and all(
+        g.shape == w.shape
+        and g.dtype == w.dtype
+        and np.allclose(g.astype(float), w.astype(float), CLOSE, max(CLOSE, step), equal_nan=True)
+        for g, w in zip(map(np.asarray, got), map(np.asarray, want), strict=True)
+    )
+
+
+def wrong(draw, seeds):
+    """What is computed of drawn operators, and wrong; how many both readers computed."""
+    found, both = [], 0
+    for seed in range(seeds):
+        d = Draw(seed)
+        drawn = draw(d)
+        model, given = model_of(d, drawn)
+        wanted = expected(model, given)
+        made = 0
+        for make in (as_layers, as_expressions):
+            try:
+                got = make(model, given)
+            except RefusedModel:
+                continue
+            made += 1
+            if wanted and not any(equal(got, w, drawn.step) for w in wanted):
+                found.append((seed, make.__name__, drawn.operator, drawn.attributes))
+        both += made == 2 and bool(wanted)
+    return found, both
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", DRAWN)
+def test_operators_are_right_or_refused(name):
+    found, both = wrong(DRAWN[name], SEEDS)
+    assert not found and both > SEEDS / 2
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("share", range(6))
+def test_operators_on_elements_are_those_of_the_registry(share):
+    for name in some(list(ELEMENTS)[share::6]):
+        found, both = wrong(ELEMENTS[name], 4)
+        assert not found and both, name
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_attributes_and_inputs_are_those_of_onnx(name):
+    declared, schema = ELEMENTWISE[name], SCHEMAS[name]
+    defaults = {n: a.default_value.f for n, a in schema.attributes.items()}
+    assert defaults == pytest.approx(dict(declared.attributes), rel=1e-7)
+    variadic = schema.inputs[-1].option == onnx.defs.OpSchema.FormalParameterOption.Variadic
+    assert declared.inputs == (0 if variadic else len(schema.inputs))
