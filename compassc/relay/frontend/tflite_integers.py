@@ -418,8 +418,7 @@ def padded(b: Expressions, node: IntegerNode) -> Term | None:
         if content is None or not border.levels.matches(node.out):
             return None
         value = int(content.reshape(-1)[0])
-    pads = pads_of(paddings, x.term.rank)
-    widths = list(zip(pads[: x.term.rank], pads[x.term.rank :], strict=True))
+    widths = pads_of(paddings, x.term.rank)
     return b.call("nn.pad", x.term, pad_width=widths, pad_value=b.known(np.asarray(value, x.term.dtype)))
 
 
