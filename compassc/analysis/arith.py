@@ -119,8 +119,10 @@ class Arith:
         if self.range_of(step)[0] <= 0:
             return
         self.bind(var, self.range_of(start)[0], self.range_of(stop)[1] - 1)
-        self.assume(Binary("lt", var, stop))
-        self.assume(Binary("le", start, var))
+        if type(stop) is not IntImm:  # else the range says it all
+            self.assume(Binary("lt", var, stop))
+        if type(start) is not IntImm:
+            self.assume(Binary("le", start, var))
         if self._congruences and type(step) is IntImm and var not in self.mutable:
             self._bind_steps(var, start, stop, step.value)
 

@@ -270,6 +270,8 @@ def _minus_one(low: Expr, extent: Expr) -> Expr:
 def union(spans: list[Interval], facts: Arith) -> Region:
     """The region that holds all intervals; its extent is constant where that can be known."""
     simplify = Simplifier(facts).expr
+    if all(a is b and a is spans[0][0] for a, b in spans):  # one index
+        return Region(simplify(spans[0][0]), IntImm(kind_of(spans[0][0]), 1), False)
     low, high = (simplify(e) for e in spans[0])
     for a, b in ((simplify(a), simplify(b)) for a, b in spans[1:]):
         low = a if _at_most(a, low, facts) else low if _at_most(low, a, facts) else E.Binary("min", low, a)
