@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
+from copy import copy
 from typing import Any
 
 from compassc.ir import stmts as S
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.te.errors import NoSymbol
-from compassc.tir.base import Base, module_of
+from compassc.tir.base import module_of
 from compassc.tir.blockize import Blockizing
 from compassc.tir.canonical import canonical
 from compassc.tir.index_caching import IndexCaching
@@ -65,14 +66,11 @@ class Schedule(
 
     def copy(self) -> Schedule:
         """An independent schedule of the same state, in which the symbols of this one are valid."""
-        made = Schedule.__new__(type(self))
-        trace = None
+        made = copy(self)
         if self.trace is not None:
-            trace = Trace(list(self.trace.insts), dict(self.trace.decisions))
-        Base.__init__(made, self.mod, self.fork_seed(), self.enable_check, trace)
-        made.symbols, made.func_working_on = dict(self.symbols), self.func_working_on
-        made.debug_mask = self.debug_mask
-        made.error_render_level, made.open_loops_are_whole = self.error_render_level, self.open_loops_are_whole
+            made.trace = Trace(list(self.trace.insts), dict(self.trace.decisions))
+        made.drawn, made.depth = self.fork_seed(), 0
+        made.symbols, made.noted, made._trees = dict(self.symbols), {}, dict(self._trees)
         return made
 
     def seed(self, seed: int) -> None:
