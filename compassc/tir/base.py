@@ -71,6 +71,8 @@ class Base:
         single = len(mod.functions) == 1 or mod.entry == "main"
         self.func_working_on: str | None = mod.entry if single else None
         self._trees: dict[PrimFunc, Tree] = {}
+        self._free_form: set[PrimFunc] = set()
+        """Functions that are not in the form that functions are kept in."""
         self.loose: dict[str, S.Stmt | None] = {f.name: loose_statement(f) for f in mod.functions}
         """Functions with statements that are in no block: their blocks stay where they are."""
         self.tied = {f.name: tied_block(f) for f in mod.functions}
@@ -120,8 +122,12 @@ class Base:
     def commit(self, name: str, body: Body, renames: dict[str, str] | None = None, form: bool = True) -> Tree:
         """Make a body that of a function. Symbols of what it does not have any more stand for nothing from now on. `form`: in
         the form that functions are kept in."""
-        function = self.function(name).replace(body=body)
-        function = canonical(function) if form else function
+        before = self.function(name)
+        function = before.replace(body=body)
+        if form:
+            function = canonical(function, () if before in self._free_form else before.body)
+        else:
+            self._free_form.add(function)
         self.mod = self.mod.map_functions(lambda f: function if f.name == name else f)
         if self.debug_mask & 1:  # memory of open extent may get a constant one by later steps
             verify(self.mod.map_functions(lambda f: f.replace(attrs=(*f.attrs, (S.OPEN_MEMORY, True)))))

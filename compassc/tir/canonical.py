@@ -3,6 +3,7 @@ blocks."""
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Any
 
 from compassc.analysis.arith import Arith
@@ -22,32 +23,78 @@ ONLY = "only"
 """The first of these places, where the user gave all regions that there are."""
 
 
-def canonical(function: PrimFunc) -> PrimFunc:
-    """The function in this form."""
-    body = _Canonical(function).body(function.body)
+def canonical(function: PrimFunc, before: Body = ()) -> PrimFunc:
+    """The function in this form. `before`: what it was made of, in this form: a statement that it has from there, at a
+    place where the same holds, stays as it is."""
+    body = _Canonical(function, before).body(function.body)
     return function if body is function.body else function.replace(body=body)
 
 
+class _Places:
+    """Where the statements of a body stand: the loops and axes around them, as numbers."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[int | None, ...], int] = {}
+        self.kept: dict[Stmt, int] = {}
+        self.now: int | None = 0
+        """The place that is looked at; None for one that the body does not have."""
+
+    def enter(self, body: Body) -> None:
+        """Learn the statements of a body."""
+        around = self.now
+        assert around is not None
+        for s in body:
+            self.kept[s] = around
+            self.now = self.numbers.setdefault(self._inside(s), len(self.numbers) + 1)
+            for inner in s.bodies():
+                self.enter(inner)
+            self.now = around
+
+    def has(self, s: Stmt) -> bool:
+        """Whether a statement stands at the same place there."""
+        return self.now is not None and self.kept.get(s) == self.now
+
+    def go_inside(self, s: Stmt) -> int | None:
+        """Look at the place inside of a statement; gives the one around it."""
+        around = self.now
+        self.now = self.numbers.get(self._inside(s)) if around is not None else None
+        return around
+
+    def _inside(self, s: Stmt) -> tuple[int | None, ...]:
+        """The place inside of a statement by what is known there, each expression by its identity."""
+        if isinstance(s, S.For):
+            return self.now, *map(id, (s.loop_var, s.min, s.stop, s.step))
+        return self.now, *map(id, (*s.vars, *s.starts, *s.extents) if isinstance(s, S.Block) else ())
+
+
 class _Canonical:
-    def __init__(self, function: PrimFunc) -> None:
+    def __init__(self, function: PrimFunc, before: Body) -> None:
         self.facts = Arith()
         self.simplify = Simplifier(self.facts).expr
         self.buffers = declared(function.body)
+        self.places = _Places()
+        if all(self.buffers.get(data) is buffer for data, buffer in declared(before).items()):
+            self.places.enter(before)
 
     def body(self, body: Body) -> Body:
         made = tuple([self.stmt(s) for s in body])
-        return body if all(a is b for a, b in zip(made, body)) else made
+        return body if all(map(is_, made, body)) else made
 
     def stmt(self, s: Stmt) -> Stmt:
+        if self.places.has(s):
+            return s
+        around = self.places.go_inside(s)
         if isinstance(s, S.For):
             mark = self.facts.mark()
             self.facts.bind_loop(s.loop_var, s.min, s.stop, s.step)
             made: Stmt = s.map(self.simplify, self.body)
             self.facts.release(mark)
-            return made
-        if isinstance(s, S.Block):
-            return self.block(s)
-        return s.map(lambda e: e, self.body)
+        elif isinstance(s, S.Block):
+            made = self.block(s)
+        else:
+            made = s.map(lambda e: e, self.body)
+        self.places.now = around
+        return made
 
     def block(self, s: S.Block) -> Stmt:
         bindings = tuple([rewrite(self.simplify(e), split_digit) for e in s.iter_values])

@@ -23,6 +23,7 @@ from compassc.analysis.structure import Interner, variables
 from compassc.ir import parse_module, structural_equal
 from compassc.ir import stmts as S
 from compassc.ir.verify import verify
+from compassc.tir.canonical import canonical
 from tests.te.random_cases import Case, case
 from tests.te.random_schedules import TRIES, depth
 from tests.tir import random_combinations as combined
@@ -420,7 +421,9 @@ def steps(draw: random.Random, s: tir.Schedule, count: int) -> Counter[str]:
 
 
 def check_texts(s: tir.Schedule, plain) -> None:
-    """The module and the trace, as JSON and as Python, read back as the same."""
+    """The module and the trace, as JSON and as Python, read back as the same. The module has the form in which schedules
+    keep it, although each step looks at what it changed only."""
+    assert structural_equal(s.mod.map_functions(canonical), s.mod), "the module has another form"
     assert structural_equal(parse_module(s.mod.script()), s.mod), "the text of the module reads as another one"
     text = json.dumps(s.trace.as_json())
     assert json.dumps(tir.Trace.from_json(text).as_json()) == text, "the trace reads as another one"

@@ -23,6 +23,7 @@ def run(module: IRModule) -> IRModule:
 
 
 def _function(function: PrimFunc) -> PrimFunc:
+    before = function.body
     for name in Tree(function).blocks:
         tree = Tree(function)
         block = tree.blocks[name]
@@ -35,7 +36,7 @@ def _function(function: PrimFunc) -> PrimFunc:
             check_begins_first(tree, block)
             continue
         function = function.replace(body=body)
-    return canonical(function)
+    return canonical(function, before)
 
 
 def check_begins_first(tree: Tree, block: S.Block) -> None:
