@@ -31,7 +31,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "sampled(every): of the cases one of so many, by a hash of their names; all with --whole"
     )
-    gc.set_threshold(50_000, 10, 10)  # old ones too: of thousands of tests some leave garbage
+    # What lives during a test is mostly no garbage, and looked at each time; of thousands of tests some leave cycles.
+    gc.set_threshold(1_000_000, 5, 5)
 
 
 @pytest.hookimpl(wrapper=True)
