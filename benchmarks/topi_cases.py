@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_runtime.profile.costs import cost_model
 from compassc import te, topi
 
 REALS = ("float16", "float32")
@@ -24,13 +25,15 @@ class Places:
 
 @dataclass(frozen=True)
 class Case:
-    """An operator on tensors; `products`: how many products are added (or pairs compared)."""
+    """An operator on tensors; `products`: how many products are added (or pairs compared). `functions`: classes of
+    operations of the table of costs of which each element of the largest tensor takes one at least."""
 
     name: str
     define: Callable[..., te.Tensor]
     inputs: tuple[Shape | Places, ...]
     products: int = 0
     kinds: tuple[str, ...] = ALL
+    functions: tuple[str, ...] = ()
 
     def made(self, kind: str) -> tuple[list[te.Tensor], te.Tensor, list[np.ndarray[Any, Any]]]:
         """Tensors, result, and arrays for both."""
@@ -44,17 +47,31 @@ class Case:
         arrays.append(np.zeros([d.value for d in out.shape], str(out.dtype)))
         return tensors, out, arrays
 
-    def bound(self, kind: str, arrays: list[np.ndarray[Any, Any]]) -> float:
-        """Cycles that four TECs need at least: for the bytes at 64 in a cycle, for vectors of the widest type, for products
-        by dot products where these take the type, and for the start."""
-        at_once = {"int8": 32, "float16": 16, "float32": 8}[kind]
-        widest = max(a.itemsize for a in arrays)
-        elements = max(a.size for a in arrays)
-        return 200 + max(sum(a.nbytes for a in arrays) / 64, elements * widest / 128, self.products / at_once / 4)
+    def bound(self, kind: str, arrays: list[np.ndarray[Any, Any]], target: str) -> float:
+        """Cycles that the TECs of a target need at least, by its table of costs: for the start, and for the most of the bytes
+        that device memory gives, of one operation on vectors of the widest type, of products by dot products where these
+        take the type, and of functions, whose unit takes the next vector after their interval: of reals in the type's lanes,
+        of quotients, which halves have none of, in those of float32."""
+        model = cost_model(target)
+        width, units = model.target.vector_bytes, model.tecs * model.units["vector"]
+        widest, elements = max(a.itemsize for a in arrays), max(a.size for a in arrays)
+        lanes = {f: width // (4 if f == "div" else np.dtype(kind).itemsize) for f in self.functions}
+        return model.launch_cycles + max(
+            sum(a.nbytes for a in arrays) / model.device_memory_bytes_per_cycle,
+            elements * widest / width / units,
+            self.products * np.dtype(kind).itemsize / width / units,
+            sum(elements / lanes[f] * model.interval(f, False) for f in self.functions) / units,
+        )
 
 
-def _rows(name: str, function: Callable[..., te.Tensor], count: int = 1, kinds: tuple[str, ...] = ALL) -> Case:
-    return Case(name, function, ((64, 512),) * count, 0, kinds)
+def _rows(
+    name: str,
+    function: Callable[..., te.Tensor],
+    count: int = 1,
+    kinds: tuple[str, ...] = ALL,
+    takes: tuple[str, ...] = (),
+) -> Case:
+    return Case(name, function, ((64, 512),) * count, 0, kinds, takes)
 
 
 def _reduction(name: str, what: str, shape: Shape, axis: int | None) -> Case:
@@ -64,10 +81,11 @@ def _reduction(name: str, what: str, shape: Shape, axis: int | None) -> Case:
 _PICTURE, _LAST = (1, 32, 32, 32), (1, 16, 16, 16)
 _WINDOWS = 32 * 16 * 16 * 16 * 9
 CASES = (
-    *(_rows(n, getattr(topi, n), 1, REALS) for n in ("exp", "log", "tanh", "sigmoid", "erf", "floor", "sqrt", "gelu", "silu")),
+    *(_rows(n, getattr(topi, n), 1, REALS, ("math",)) for n in ("exp", "log", "tanh", "sigmoid", "erf", "gelu", "silu")),
+    *(_rows(n, getattr(topi, n), 1, REALS) for n in ("floor", "sqrt")),
     *(_rows(n, getattr(topi, n)) for n in ("abs", "sign", "relu", "negative")),
     *(_rows(n, getattr(topi, n), 2) for n in ("add", "subtract", "multiply", "maximum")),
-    _rows("divide", topi.divide, 2, REALS),
+    _rows("divide", topi.divide, 2, REALS, ("div",)),
     _rows("cast", lambda x: topi.cast(x, "int32")),
     Case("prelu", topi.prelu, ((4, 64, 128), (64,)), 0, REALS),
     Case("add a row", topi.add, ((64, 512), (512,))),
@@ -106,7 +124,7 @@ CASES = (
     Case("depthwise_conv2d_nhwc", lambda x, w: topi.nn.depthwise_conv2d_nhwc(x, w, 1, 1), (_PICTURE, (3, 3, 32, 1)), 9 * 32**3),
     Case("conv2d_transpose_nchw", lambda x, w: topi.nn.conv2d_transpose_nchw(x, w, 2, 1, output_padding=1),
          ((1, 16, 8, 8), (16, 32, 3, 3)), _WINDOWS // 4),
-    Case("softmax", topi.nn.softmax, ((64, 512),), 0, REALS),
+    _rows("softmax", topi.nn.softmax, 1, REALS, ("math",)),
     Case("layer_norm", lambda x, g, b: topi.nn.layer_norm(x, g, b, [1]), ((64, 512), (512,), (512,)), 0, REALS),
     Case("rms_norm", lambda x, g: topi.nn.rms_norm(x, g, [-1]), ((64, 512), (512,)), 0, REALS),
     Case("group_norm", lambda x, g, b: topi.nn.group_norm(x, g, b, 8, 1, [2, 3]), (_PICTURE, (32,), (32,)), 0, REALS),

@@ -33,4 +33,4 @@ def _times(case: Case, kind: str) -> float:
     tensors, out, arrays = case.made(kind)
     module = te.lower(topi.schedule(out, TARGET), [*tensors, out], "operator", TARGET)
     cycles = profiled_call(BuildManager(TARGET).build(module).program, arrays).cycles
-    return cycles / case.bound(kind, arrays)
+    return cycles / case.bound(kind, arrays, TARGET)
