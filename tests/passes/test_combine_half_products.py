@@ -1,4 +1,5 @@
-"""CombineHalfProducts: products of halves are added in float32, to even and odd lanes without conversions, to the bit."""
+"""CombineHalfProducts: what halves give is added in float32, to even and odd lanes that nothing brings into order, to the
+bit."""
 
 from __future__ import annotations
 
@@ -55,3 +56,30 @@ def test_a_vector_to_which_more_is_added_is_left(check):
     params = 'p: T.ptr("float32", "global"), q: T.ptr("float32", "global")'
     before = "total: T.float32x16 = T.splat(T.float32(0.0), 16)\ntotal = (total + p[T.ramp(0, 1, 16)])\n"
     check("CombineHalfProducts", params, before + "q[T.ramp(0, 1, 16)] = total")
+
+
+# What is added for a half, the two factors whose product that is, and what the program has where it is in two parts.
+VALUES = {
+    "halves": (lambda v: v, lambda v: (v, np.float32(1)), "vfmae"),
+    "squares": (lambda v: v * v, lambda v: (v, v), "vfmae"),
+    "distances": (lambda v: (v - 1.5) * (v - 1.5), lambda v: (v - np.float32(1.5),) * 2, "part='even'"),
+}
+
+
+@pytest.mark.parametrize("target", ["X2_1204", "X3P_1304"])
+@pytest.mark.parametrize("what", VALUES)
+def test_what_halves_give_is_added_with_the_same_bits(target, what):
+    value, factors, sign = VALUES[what]
+    a, k = te.placeholder((29, 48), "float16", name="a"), te.reduce_axis((0, 29), "k")
+    c = te.compute((48,), lambda j: te.sum(value(a[k, j].astype("float32")), axis=k), name="c")
+    s = te.create_schedule(c)
+    outer, inner = s[c].split(c.op.axis[0], factor=16)
+    s[c].reorder(outer, k, inner)
+    s[c].vectorize(inner)
+    assert sign in te.lower(s, [a, c], "k", target=target).script()
+    x, found, wanted = DRAW.standard_normal((29, 48)).astype("f2"), np.zeros(48, "f4"), np.zeros(48, "f4")
+    for row in x:  # a product and its sum are rounded once, as in float64 here
+        first, second = factors(row.astype("f4"))
+        wanted = (wanted.astype("f8") + first.astype("f8") * second.astype("f8")).astype("f4")
+    targets.build(s, [a, c], target)(x, found)
+    np.testing.assert_array_equal(found, wanted)
