@@ -273,12 +273,17 @@ def vconcat(a: Aligner, e: E.Call, width: int = 0) -> list[E.Expr]:
     if part == "all":
         return flat
     if part in ("even", "odd"):
-        return [joined(part, *pair) if len(pair) == 2 else joined(part, pair[0], pair[0]) for pair in chunks(flat, 2)]
+        return [joined(part, pair[0], pair[1] if len(pair) == 2 else _any(pair[0])) for pair in chunks(flat, 2)]
     count = len(inputs[0])
     if count % 2 == 0:
         half = slice(0, count // 2) if part == "low" else slice(count // 2, count)
         return [x for parts in inputs for x in parts[half]]
     return odd_halves(inputs, part)
+
+
+def _any(x: E.Expr) -> E.Expr:
+    """A register whose lanes do not matter, beside `x`: such that none is computed twice."""
+    return x if isinstance(x, E.Var) or x.dtype.is_mask else zero(x.data_type)
 
 
 def joined(part: str, x: E.Expr, y: E.Expr) -> E.Expr:

@@ -38,6 +38,7 @@ LOOPS: tuple[str, ...] = (
     "ReuseLoads",
     "ShareLoads",
     "ShareConversions",
+    "DeinterleaveLoads",
     "RemoveNoOp",
     "VerifyMemory",
 )
