@@ -28,9 +28,13 @@ from compassc.topi.schedules.stages import (
     lanes_of,
     reads_of,
     reduces,
+    takes_long,
     uses,
     widest,
 )
+
+_BESIDE = 1024
+"""Elements of a turn at most where the work takes longer than transfers, whose starts cost nothing then."""
 
 
 def streamed(s: Schedule, target: Target, knobs: Knobs) -> None:
@@ -69,7 +73,10 @@ def streamed(s: Schedule, target: Target, knobs: Knobs) -> None:
         outer, _ = out.split(rest, factor=knobs.chunk or max(min(-(-prod(shape) // tecs), 2048), 1))
     else:
         bytes_of_each = sum(2 * x.op.output(0).dtype.bytes for x in (*copies, local, *others))
-        share, several = shared_turns(out, parts, 2 * tecs, min(1024, found.lsram_bytes * 3 // 4 // bytes_of_each))
+        most = found.lsram_bytes * 3 // 4 // bytes_of_each
+        share, several = shared_turns(
+            out, parts, 2 * tecs, min(most, _BESIDE) if any(map(takes_long, stages)) else most
+        )
         outer = share
     out.bind(share, te.thread_axis("threadIdx.x"))
     for stage in (*stages, *copies):

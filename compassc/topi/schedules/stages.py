@@ -6,16 +6,20 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 from compassc import te
-from compassc.ir.exprs import Call, IntImm, Var
+from compassc.ir.exprs import Binary, Call, IntImm, Var
 from compassc.ir.iter_vars import IterVar
 from compassc.ir.tensor_exprs import ProducerLoad, Reduce, reads
 from compassc.ir.visit import walk_exprs
+from compassc.ops.core import load
 from compassc.te.errors import LowerError, ScheduleError
 from compassc.te.lowering import normalised
 from compassc.te.machine import Machine
 from compassc.te.schedule import Schedule, Stage
 from compassc.te.tensor import ComputeOp
 from compassc.topi.schedules.knobs import Knobs
+
+_LONG = ("math", "div")
+"""Classes of operations in the tables of costs."""
 
 
 def extent_of(axis: IterVar) -> int:
@@ -60,6 +64,13 @@ def inline_maps(s: Schedule, keep: Callable[[Stage], bool] = lambda stage: False
         mapped = mapped and all(isinstance(r.origin_op, ComputeOp) for r in s.readers(stage))  # others read memory
         if mapped and len(stage.body) == 1 and not _dear(s, stage) and not keep(stage):
             stage.compute_inline()
+
+
+def takes_long(stage: Stage) -> bool:
+    """Whether elements are computed by quotients, or by functions whose unit takes as long."""
+    nodes = [x for e in stage.body for x in walk_exprs(e)]
+    calls = [load()[x.op].cost for x in nodes if isinstance(x, Call) and x.op in load()]
+    return any(isinstance(x, Binary) and x.op == "div" for x in nodes) or any(c and c.kind in _LONG for c in calls)
 
 
 def _dear(s: Schedule, stage: Stage) -> bool:
