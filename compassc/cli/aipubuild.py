@@ -11,11 +11,12 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from compass_core import files, switches, targets
+from compass_core.arrays import Array
 from compass_core.errors.suggest import help_for
 from compass_runtime import Program
 from compassc.cli import errors, options
@@ -189,7 +190,7 @@ def _run(console: Console, config: Config, program: Path, wanted: Path) -> None:
 
     loaded = Program.load(program)
     names = [n.strip() for n in config.get("gbuilder", "inputs").split(",") if n.strip()]
-    inputs: dict[str, Any] = {}
+    inputs: dict[str, Array] = {}
     job = loaded.create_job()
     tensors = loaded.inputs
     if len(names) != len(tensors):
@@ -200,7 +201,7 @@ def _run(console: Console, config: Config, program: Path, wanted: Path) -> None:
         if len(content) != size:
             raise config.error("gbuilder", "inputs", f"'{name}' has {len(content)} bytes, the input '{t.name}' {size}")
         inputs[t.name] = np.frombuffer(content, t.numpy_dtype).reshape(t.shape or ())
-    results: Mapping[str, Any] = job.run(inputs)
+    results: Mapping[str, Array] = job.run(inputs)
     for i, array in enumerate(results.values()):
         path = wanted if not i else wanted.with_name(f"{wanted.name}.{i}")
         files.write(path, np.asarray(array).tobytes())

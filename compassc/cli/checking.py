@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from compass_core import switches, targets
 from compass_core.errors import CompassError, UsageError, flat, together
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from compassc.language.functions import PyPrimFunc
     from compassc.language.kernel_files import KernelFile
 
+T = TypeVar("T")
 Shape = tuple[int, ...]
 
 
@@ -86,7 +87,7 @@ def check_kernel(
         return list(flat(error))
     both = [(p.name, v) for p, v in zip(kernel.params, module.entry_func.params)]
 
-    def by_position(given: Mapping[str, object], tensors: bool) -> dict[int, Any]:
+    def by_position(given: Mapping[str, T], tensors: bool) -> dict[int, T]:
         """Given shapes or values by parameter position. Parameters may be named as in the file or by their buffers."""
         found = {}
         for i, (name, variable) in enumerate(both):

@@ -6,11 +6,11 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from compass_core import files
 from compass_core.progress import time_left
 from compassc.cli.console import Console, artifact
+from compassc.cli.given import Given
 from compassc.cli.models import built_model
 from compassc.cli.quantizing import pictures_of
 from compassc.cli.remote import asked_session
@@ -20,7 +20,7 @@ from compassc.evaluation.page import page
 from compassc.evaluation.table import text
 
 
-def run(console: Console, source: Path, given: dict[str, Any]) -> None:
+def run(console: Console, source: Path, given: Given) -> None:
     """Builds what is not built yet, evaluates it, prints tables or JSON, and writes the page."""
 
     metric = metric_named(given["metric"])

@@ -1,4 +1,4 @@
-"""Any file of a build as tables."""
+"""Files of a build as tables."""
 
 from __future__ import annotations
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core.errors import UsageError
 from compass_core.progress import shown as shown_progress
 from compassc.cli.built import costs, tell
 from compassc.cli.console import Console, artifact, shown
+from compassc.cli.given import Given
 from compassc.cli.outputs import hand_over, is_apart, place
 from compassc.cli.pipeline import graph_pass_options, graph_pipeline_text
 from compassc.cli.quantizing import request_of, summary, telling
@@ -33,7 +34,7 @@ NOT_OF_MODELS = {
 """Options of `compassc build` that are about kernels, by what they are called in its parameters."""
 
 
-def build_file(console: Console, source: Path, given: dict[str, Any]) -> None:
+def build_file(console: Console, source: Path, given: Given) -> None:
     """Builds the model, or the graph, in a file: all its stages."""
     from compassc.models.model import Model
 
@@ -79,7 +80,7 @@ def build_file(console: Console, source: Path, given: dict[str, Any]) -> None:
         hand_over(console, made, output)
 
 
-def built_model(console: Console, source: Path, given: dict[str, Any]) -> Model:
+def built_model(console: Console, source: Path, given: Given) -> Model:
     """The model in the folder of a build. A model's file, or a graph, is built first, with everything in the folder of its
     stages; in a temporary one where that has a build of another form, which stays as it is."""
     from compassc.models.model import Model

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError, UsageError
 from compass_core.files import claims
 from compass_core.targets import names
@@ -16,7 +17,7 @@ from compassc.cli.console import Console, artifact
 from compassc.cli.tables import tables_text
 from compassc.errors import catalogue
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+Decorator = Callable[[Callable[..., object]], Callable[..., object]]
 
 
 class InputPath(click.Path):
@@ -26,7 +27,7 @@ class InputPath(click.Path):
         super().__init__(exists=True, dir_okay=dir_okay, allow_dash=allow_dash, path_type=Path)
 
     def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
     ) -> str | bytes | os.PathLike[str]:
         found = super().convert(value, param, ctx)
         claims.reads(Path(os.fsdecode(found)))
@@ -38,7 +39,9 @@ class Source(click.ParamType):
 
     name = "text"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | os.PathLike[str]:
         file, colon, _ = str(value).rpartition(":")
         for path in (Path(value), Path(file)) if colon and file.endswith(".py") else (Path(value),):
             claims.reads(path)
@@ -55,7 +58,7 @@ class OutputPath(click.Path):
         super().__init__(dir_okay=False, allow_dash=allow_dash, path_type=Path)
 
     def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
     ) -> str | bytes | os.PathLike[str]:
         if Path(value).name in ("", ".."):
             self.fail(f"'{value}' is not the name of a file", param, ctx)
@@ -77,7 +80,9 @@ class KernelFile(InputPath):
     def __init__(self) -> None:
         super().__init__(allow_dash=True)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
         file, colon, name = str(value).rpartition(":")
         if colon and ctx is not None and file.endswith(".py") and name.isidentifier() and not Path(value).exists():
             ctx.meta[_ENTRY] = name
@@ -149,7 +154,7 @@ def chain(*decorators: Decorator) -> Decorator:
 def _into_talk(attribute: str) -> Callable[[click.Context, click.Parameter, object], None]:
     """A callback that leaves the option's value with the command's Console."""
 
-    def store(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+    def store(ctx: click.Context, _: click.Parameter, value: object) -> None:
         console = ctx.find_object(Console)
         if console is not None and value is not None:
             setattr(console, attribute, value)
@@ -277,7 +282,7 @@ class Assignment(click.ParamType):
         self._parse = parse
         self._anything = anything
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, object]:
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, object]:
         name, equals, text = value.rpartition("=") if self._anything else value.partition("=")
         if not equals or not (self._anything and name or name.isidentifier()):
             self.fail(f"expected {self.name}, got '{value}'", param, ctx)
@@ -393,7 +398,7 @@ aiff_option = click.option(
 dry_run_option = click.option("--dry-run", is_flag=True, help="Print the clang commands instead of running them.")
 
 
-def load_consts(paths: dict[str, Path]) -> dict[str, Any]:
+def load_consts(paths: dict[str, Path]) -> dict[str, Array]:
     """The arrays of `--const`, of a .npz file the one of that name; UsageError naming the file that is not one."""
     if not paths:
         return {}
@@ -418,19 +423,20 @@ def _list_passes(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
-_PASS_NAMES: dict[str, Any] = {"multiple": True, "metavar": "PASS", "shell_complete": names_of("passes")}
+def _passes_option(*names: str, help: str) -> Decorator:
+    return click.option(*names, multiple=True, metavar="PASS", shell_complete=names_of("passes"), help=help)
 
 
 def _pass_options(functions: str, passes: str) -> Decorator:
     """The options of a command that runs passes. `functions`, `passes`: what it says of two of them."""
     return chain(
-        click.option("--print-before", **_PASS_NAMES, help="Print the IR before a pass (`all`: every pass) on stderr."),
-        click.option("--print-after", **_PASS_NAMES, help="Print the IR after a pass (`all`: every pass) on stderr."),
+        _passes_option("--print-before", help="Print the IR before a pass (`all`: every pass) on stderr."),
+        _passes_option("--print-after", help="Print the IR after a pass (`all`: every pass) on stderr."),
         click.option("--print-changed", is_flag=True, help="Print a diff for each pass that changes something."),
         click.option("--print-func", "functions", multiple=True, metavar="NAME", help=functions),
         click.option("--dump-dir", type=FOLDER, metavar="DIR", help="Write the IR after each pass to DIR/NN-PASS.txt."),
         click.option("--time-passes", is_flag=True, help="Print the wall time of each pass."),
-        click.option("--disable-pass", "disabled", **_PASS_NAMES, help="Leave a pass out. Repeatable."),
+        _passes_option("--disable-pass", "disabled", help="Leave a pass out. Repeatable."),
         click.option("--pass-limit", "limit", type=click.IntRange(0), metavar="N", help="Run the first N passes only."),
         click.option("--verify", is_flag=True, help="Check that the IR is well formed after each pass."),
         click.option(

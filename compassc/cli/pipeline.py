@@ -12,6 +12,7 @@ from compass_core.errors import UsageError
 from compassc import pass_manager
 from compassc.cli.arrow import run_arrow
 from compassc.cli.console import Console, artifact
+from compassc.cli.given import Passes
 from compassc.cli.tables import Table
 from compassc.driver import Request
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 PIPELINE_STAGES = ("lower", "legalize")
 
 
-def make_pass_options(given: dict[str, Any], folder: Folder[Any] | None = None) -> PassOptions:
+def make_pass_options(given: Passes, folder: Folder[Any] | None = None) -> PassOptions:
     """PassOptions from the values of `options.pass_options`; UsageError with the nearest name of an unknown pass.
 
     `folder`: where the passes lie; by default the kernels'.
@@ -62,7 +63,7 @@ def launch_pipeline_text() -> str:
     return pass_manager.pipeline_text(pass_manager.pipeline_names("group", LAUNCHES))
 
 
-def launch_pass_options(given: dict[str, Any]) -> PassOptions:
+def launch_pass_options(given: Passes) -> PassOptions:
     """PassOptions for passes on launches, with the pipeline of `--passes`."""
     from compassc.layers.launches import LAUNCHES
 
@@ -71,7 +72,7 @@ def launch_pass_options(given: dict[str, Any]) -> PassOptions:
     return chosen
 
 
-def graph_pass_options(given: dict[str, Any]) -> PassOptions:
+def graph_pass_options(given: Passes) -> PassOptions:
     """PassOptions for passes of graphs, with the pipeline of `--passes`."""
     from compassc.graph.passes import GRAPHS
 
@@ -138,7 +139,7 @@ def run_file(console: Console, name: str, source: Path, output: Path | None, req
 
 
 def run_pass_stage(
-    console: Console, name: str, source: Path | None, output: Path | None, given: dict[str, Any], target: str = ""
+    console: Console, name: str, source: Path | None, output: Path | None, given: Passes, target: str = ""
 ) -> None:
     """Run `lower` or `legalize` on a file, or only print its pipeline."""
     if given["print_pipeline"]:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,11 +16,14 @@ from compass_core import progress
 from compass_core.errors import UsageError
 from compassc.cli import options
 from compassc.cli.console import Console
+from compassc.cli.given import Calibration as GivenCalibration
+from compassc.cli.given import Given
 from compassc.cli.options import chain
 from compassc.models.build import QuantizeRequest
 
 if TYPE_CHECKING:
     from compassc.graph import Graph, Layer
+    from compassc.quantizer import Calibration
     from compassc.quantizer.data import Pictures
     from compassc.quantizer.model import Outcome
     from compassc.quantizer.settings import Settings
@@ -90,7 +93,7 @@ MODELS_ONLY = (
 """What the options above are called among the parameters of a command."""
 
 
-def refuse(given: dict[str, object]) -> None:
+def refuse(given: Given) -> None:
     """UsageError when one of the options is given for something that is no model."""
     asked = {name: given.get(name) for name in (*MODELS_ONLY, "aiff")}
     asked["state"] = given.get("states") or None
@@ -101,7 +104,7 @@ def refuse(given: dict[str, object]) -> None:
             raise UsageError(f"--{option} is about models, not about kernels", code="usage")
 
 
-def request_of(given: dict[str, Any]) -> QuantizeRequest | None:
+def request_of(given: Given) -> QuantizeRequest | None:
     """What the options ask of a build; None when none of them is given."""
     if all(given.get(name) is None for name in MODELS_ONLY if name != "outputs"):
         return None
@@ -117,7 +120,7 @@ def _cycles(target: str, graph: Graph) -> float:
     return estimated_cycles(graph, target)
 
 
-def pictures_of(given: dict[str, Any]) -> Pictures:
+def pictures_of(given: GivenCalibration) -> Pictures:
     """How the options say that images become arrays."""
     from compassc.quantizer.data import Pictures
 
@@ -135,7 +138,7 @@ def telling(console: Console) -> Iterator[None]:
             console.say(f"warning: {warning.message}")
 
 
-def quantised(console: Console, graph: Graph, given: dict[str, Any], **more: Any) -> Outcome:
+def quantised(console: Console, graph: Graph, given: GivenCalibration, statistics: Calibration | None) -> Outcome:
     """The graph quantised as the options say; tells which layers stay floats."""
     from compassc.quantizer.model import quantize_model
 
@@ -143,14 +146,14 @@ def quantised(console: Console, graph: Graph, given: dict[str, Any], **more: Any
         return quantize_model(
             graph, given.get("calibrate"), settings_of(given), min_cosine=given.get("min_cosine"),
             pictures=pictures_of(given), limit=given.get("samples"), min_sqnr=given.get("min_sqnr"), judged=True,
-            cycles=partial(_cycles, ""), **more,
+            cycles=partial(_cycles, ""), calibration=statistics,
         )  # fmt: skip
 
 
-def settings_of(given: dict[str, Any]) -> Settings | str:
+def settings_of(given: GivenCalibration) -> Settings | str:
     """The settings that the options `--quantize` and `--quantize-settings` name, or the name of a preset."""
-    name = given.get("quantize")
-    if not given.get("settings"):
+    name, settings = given.get("quantize"), given.get("settings")
+    if not settings:
         return name or ("auto" if given.get("calibrate") else "int8")
     from compassc.quantizer.settings import Settings
 
@@ -160,7 +163,7 @@ def settings_of(given: dict[str, Any]) -> Settings | str:
             code="usage",
             help="--min-cosine X with the settings",
         )
-    return Settings.read(given["settings"], Settings.preset(name or "int8"))
+    return Settings.read(settings, Settings.preset(name or "int8"))
 
 
 def _counts(layers: list[Layer], quantised: int) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +15,7 @@ from compass_runtime.rpc.access import parse_address
 from compass_runtime.rpc.options import Wanted
 from compassc.cli import options
 from compassc.cli.console import Console, shown
+from compassc.cli.given import Given
 
 if TYPE_CHECKING:
     from compass_runtime.rpc.session import Session
@@ -55,9 +57,9 @@ def start(console: Console, given: dict[str, Any]) -> None:
     console.say(f"tokens: {shown(given['token_file'] or access.default_file())}")
 
 
-def run_options(command: object) -> Any:
+def run_options(command: Callable[..., object]) -> Callable[..., object]:
     """Where a model runs, other than on this machine."""
-    chained: Any = options.chain(
+    chained = options.chain(
         click.option("--remote", metavar="HOST:PORT", help="Run the model on this server."),
         click.option("--tracker", metavar="HOST:PORT", help="Run it on a server that this tracker gives."),
         click.option("--key", default="", metavar="KEY", help="Kind of that server."),
@@ -71,7 +73,7 @@ def run_options(command: object) -> Any:
     return chained(command)
 
 
-def asked_session(console: Console, given: dict[str, Any]) -> Session | None:
+def asked_session(console: Console, given: Given) -> Session | None:
     """The session that `run_options` ask for; None where they ask for none."""
     wanted = Wanted(given.pop("remote"), given.pop("tracker"), given.pop("key"), given.pop("wait"))
     return wanted.session(console.say) if wanted else None

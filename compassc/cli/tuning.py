@@ -7,18 +7,19 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from compass_core import files, switches
 from compass_core.errors import UsageError
 from compassc.cli import options, quantizing
 from compassc.cli.console import Console, artifact, shown
+from compassc.cli.given import Given
 from compassc.cli.tables import Table, tables_text
 from compassc.cluster import open_cluster
 from compassc.graph.files import is_graph
 from compassc.importers import is_model
 from compassc.tuning.history import database_file
-from compassc.tuning.measure import MeasureOptions
+from compassc.tuning.measure import MeasureOptions, Metric
 from compassc.tuning.places import Place
 from compassc.tuning.records import candidate_text
 from compassc.tuning.report import report_of
@@ -39,7 +40,7 @@ _STRATEGIES = ("model", "random")
 """What searches when nothing is said: the first of these that there is."""
 
 
-def run(console: Console, source: Path, given: dict[str, Any]) -> None:
+def run(console: Console, source: Path, given: Given) -> None:
     """Searches for each task of a file, shows how it goes, and prints tables or JSON."""
 
     console.inputs.append(source)
@@ -80,15 +81,15 @@ def pages(console: Console, path: Path | None, searches: Sequence[Search]) -> No
         console.made(own)
 
 
-def search_options(given: dict[str, Any]) -> TuneOptions:
+def search_options(given: Given) -> TuneOptions:
 
     strategy = given["strategy"] or next(name for name in _STRATEGIES if name in STRATEGIES)
-    measuring = MeasureOptions(metric=given["metric"], timeout=given["timeout"], place=place_of(given))
+    measuring = MeasureOptions(metric=cast(Metric, given["metric"]), timeout=given["timeout"], place=place_of(given))
     budget = given["trials"], given["seconds"], given["patience"]
     return TuneOptions(*budget, strategy, given["seed"], measuring, warm=not given["cold"])
 
 
-def place_of(given: dict[str, Any]) -> Place | None:
+def place_of(given: Given) -> Place | None:
     """The servers that measure, where there are such. UsageError where the options do not go together."""
 
     tracker, key = given["tracker"], given["key"]
@@ -188,7 +189,7 @@ def number_text(cost: float | None) -> str:
 
 
 def _as_json(searches: Sequence[Search]) -> str:
-    def line(record: Record | None) -> Any:
+    def line(record: Record | None) -> object:
         return None if record is None else json.loads(record.line())
 
     found = [

@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core import switches, targets
 from compassc.cli.console import Console, artifact, shown
+from compassc.cli.given import Given
 from compassc.cli.quantizing import request_of, telling
 from compassc.cli.tables import Table, tables_text
 from compassc.cli.tuning import number_text, pages, progress_line, search_options, store_of
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from compassc.tuning.tune import Search
 
 
-def run_model(console: Console, source: Path, given: dict[str, Any]) -> None:
+def run_model(console: Console, source: Path, given: Given) -> None:
     """Tunes the kernels of a model's layers, and prints the cycles of its launches before and after."""
 
     wanted, store = search_options(given), store_of(given["output"])

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from compass_core.errors import UsageError
 from compassc.cli import options
 from compassc.cli.console import Console, artifact
 from compassc.cli.elsewhere import other_target, run_elsewhere
+from compassc.cli.given import Given
 from compassc.cli.outputs import STDIO, hand_over, is_apart, place
 from compassc.cli.pipeline import PIPELINE_STAGES, make_pass_options, pipeline_text, read_pipelines
 from compassc.driver import STAGES, Build, Request, run_build, stage_named
 from compassc.driver.record import write_depfile
 
 
-def run_whole(console: Console, source: Path | None, given: dict[str, Any]) -> None:
+def run_whole(console: Console, source: Path | None, given: Given) -> None:
     """Build `source`, or print the pipelines when that was asked for."""
     if given["print_pipeline"]:
         artifact(pipeline_text(PIPELINE_STAGES) + "\n")
@@ -53,7 +53,7 @@ def run_until(console: Console, name: str, source: Path, output: Path | None, re
         _deliver(console, build, output)
 
 
-def _request(source: Path, output: Path, given: dict[str, Any]) -> Request:
+def _request(source: Path, output: Path, given: Given) -> Request:
     last = stage_named(given["stop_after"])
     request = Request(
         target=given["target"],

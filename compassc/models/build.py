@@ -44,7 +44,7 @@ class QuantizeRequest:
     """How a graph is quantised; the arguments of `compassc.quantizer.quantize_model`. `data`: samples to calibrate with.
     `outcome`: what an earlier build of the same graph made by this request, which is taken."""
 
-    data: Any = None
+    data: object = None
     settings: Settings | str = "int8"
     min_cosine: float | None = None
     pictures: Pictures | None = None

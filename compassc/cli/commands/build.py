@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from compassc.cli import options, quantizing
 from compassc.cli.console import Console
+from compassc.cli.given import Given
 from compassc.cli.models import build_file
 from compassc.graph.files import is_graph
 from compassc.importers import is_model, refuse_other_files
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 EXAMPLE = """\
 compassc build kernel.py -t X2_1204
@@ -53,7 +58,7 @@ compassc build stream.onnx --state hn=h0"""
 @options.pass_options
 @options.talk_options
 @click.pass_obj
-def command(console: Console, source: Path | None, **given: object) -> None:
+def command(console: Console, source: Path | None, **given: Unpack[Given]) -> None:
     """Build kernel.py or a model to aipu.bin, all stages.
 
     Writes ./aipu.bin, and every stage's file to kernel.compass/ beside it; build.yaml there says how each was made.

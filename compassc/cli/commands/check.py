@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from compassc.cli import options
 from compassc.cli.checking import check_file
 from compassc.cli.console import Console
+from compassc.cli.given import Options
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 EXAMPLE = """\
 compassc check kernel.py
@@ -25,7 +29,7 @@ compassc check kernel.py -k scale -t X3P_1304 --set n=1024 --strict"""
 @click.option("--strict", is_flag=True, help="Take warnings as errors.")
 @options.talk_options
 @click.pass_obj
-def command(console: Console, source: Path, target: str, entry: str | None, **given: Any) -> int:
+def command(console: Console, source: Path, target: str, entry: str | None, **given: Unpack[Options]) -> int:
     """Find mistakes in kernel.py without building it.
 
     Every kernel of the file is parsed and type checked. Then follows what can be proven: accesses outside of their

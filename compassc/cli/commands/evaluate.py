@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from compassc.cli import options, quantizing, remote
 from compassc.cli.console import Console
+from compassc.cli.given import Given
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 EXAMPLE = """\
 compassc evaluate model.onnx --data test.npz -t X2_1204
@@ -54,7 +59,7 @@ compassc evaluate model.compass --data test.npz --metric score.py:mean_iou"""
 @options.state_option
 @options.talk_options
 @click.pass_obj
-def command(console: Console, source: Path, **given: object) -> None:
+def command(console: Console, source: Path, **given: Unpack[Given]) -> None:
     """How good a built model is: accuracy on a data set, and each layer's distance from the float graph.
 
     Compares the model's framework (ONNX Runtime), the float graph, the quantised graph by its exact references, and the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,11 +13,14 @@ from compass_core.reading import jsontext
 from compassc.cli import options
 from compassc.cli.arrow import run_arrow
 from compassc.cli.console import Console
+from compassc.cli.given import Graphs
 from compassc.cli.outputs import hand_over, place
 from compassc.driver import Request
 from compassc.graph.files import is_graph
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from compassc.gbuilder.build import GraphBuild
 
 EXAMPLE = """\
@@ -63,7 +66,7 @@ compassc gbuild graph.txt -w weight.bin -t X2_1204"""
 @options.talk_options
 @click.pass_obj
 def command(
-    console: Console, source: Path, params: Path | None, output: Path | None, target: str, **given: Any
+    console: Console, source: Path, params: Path | None, output: Path | None, target: str, **given: Unpack[Graphs]
 ) -> None:
     """Object and parameters, or a Compass IR graph, to aipu.bin.
 
@@ -86,7 +89,7 @@ def command(
     run_arrow(console, "gbuild", source, output, request, params)
 
 
-def _graph(console: Console, source: Path, output: Path | None, target: str, given: dict[str, Any]) -> None:
+def _graph(console: Console, source: Path, output: Path | None, target: str, given: Graphs) -> None:
     from compassc.cli.built import tell
     from compassc.gbuilder.build import GraphOptions, build_model
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,9 +11,13 @@ from compass_core import files, switches, targets
 from compass_core.errors import UsageError
 from compassc.cli import options
 from compassc.cli.console import Console, artifact
+from compassc.cli.given import Options
 from compassc.cli.grouping import with_cycles
 from compassc.cli.outputs import STDIO
 from compassc.importers import refuse_models
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 EXAMPLE = """\
 compassc group model.compass/quant.txt -o launches.txt
@@ -36,7 +40,12 @@ compassc gbuild quant.txt --launches launches.txt"""
 @options.talk_options
 @click.pass_obj
 def command(
-    console: Console, source: Path | None, weights: Path | None, output: Path | None, target: str, **given: Any
+    console: Console,
+    source: Path | None,
+    weights: Path | None,
+    output: Path | None,
+    target: str,
+    **given: Unpack[Options],
 ) -> None:
     """Which layers of a graph run in one launch, and why no more (launches.txt).
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from compassc.cli import options
 from compassc.cli.console import Console
+from compassc.cli.given import Passes
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 EXAMPLE = """\
 compassc legalize kernel.compass/vadd.lowered.txt
@@ -20,7 +25,7 @@ compassc legalize vadd.lowered.txt -o - --print-changed"""
 @options.pass_options
 @options.talk_options
 @click.pass_obj
-def command(console: Console, source: Path | None, output: Path | None, **passes: object) -> None:
+def command(console: Console, source: Path | None, output: Path | None, **passes: Unpack[Passes]) -> None:
     """Lowered IR text to what the target has (NAME.legal.txt).
 
     Vectors become registers, operations instructions, masks words. Behind the module stands the interface of the kernel:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from compassc.cli import options
 from compassc.cli.console import Console
+from compassc.cli.given import Passes
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 EXAMPLE = """\
 compassc lower kernel.compass/vadd.ir.txt
@@ -22,7 +27,7 @@ compassc lower kernel.py:vadd -t X2_1204 -o -"""
 @options.pass_options
 @options.talk_options
 @click.pass_obj
-def command(console: Console, source: Path | None, target: str, output: Path | None, **passes: object) -> None:
+def command(console: Console, source: Path | None, target: str, output: Path | None, **passes: Unpack[Passes]) -> None:
     """IR text, or a kernel, to lowered IR text (NAME.lowered.txt)."""
     from compassc.cli.pipeline import run_pass_stage
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from compass_core.errors import UsageError
 from compassc.cli import options
 from compassc.cli.console import Console
+from compassc.cli.given import Passes
 from compassc.cli.outputs import graph_place
 from compassc.importers import refuse_models
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 EXAMPLE = """\
 compassc optimize model.txt -o opt.txt
@@ -34,7 +39,7 @@ def command(
     weights: Path | None,
     output: Path | None,
     shapes: dict[str, tuple[int, ...]],
-    **given: object,
+    **given: Unpack[Passes],
 ) -> None:
     """A graph to a simpler one with the same results (GRAPH.txt, GRAPH.bin).
 

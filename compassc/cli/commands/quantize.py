@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from compassc.cli import options, quantizing
 from compassc.cli.console import Console
+from compassc.cli.given import Calibration as GivenCalibration
 from compassc.cli.outputs import graph_place
 from compassc.graph import files, verify
 from compassc.importers import refuse_models
 from compassc.quantizer import Calibration
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 EXAMPLE = """\
 compassc quantize model.txt --calibrate samples.npz -o quant.txt
@@ -38,7 +43,7 @@ def command(
     output: Path | None,
     save_statistics: Path | None,
     statistics: Path | None,
-    **given: object,
+    **given: Unpack[GivenCalibration],
 ) -> None:
     """A float graph to a graph of integers (GRAPH.txt, GRAPH.bin).
 
@@ -50,7 +55,7 @@ def command(
     refuse_models(source)
     graph = files.load(source, weights)
     verify.check(graph)
-    made = quantizing.quantised(console, graph, given, calibration=Calibration.load(statistics) if statistics else None)
+    made = quantizing.quantised(console, graph, given, Calibration.load(statistics) if statistics else None)
     verify.check(made.graph, verify.Stage.QUANTISED)
     files.save(made.graph, path)
     if save_statistics is not None and made.calibration is not None:

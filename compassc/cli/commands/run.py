@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import click
 
 from compassc.cli import options, quantizing
 from compassc.cli.console import Console
+from compassc.cli.given import Given
 from compassc.cli.models import built_model
 
 EXAMPLE = """\
@@ -66,5 +68,5 @@ def command(ctx: click.Context, source: Path, **given: object) -> None:
     console: Console = ctx.obj
     asked = {name: given.pop(name) for name in OF_RUNS}
     console.inputs.append(source)
-    model = built_model(console, source, given)
+    model = built_model(console, source, cast(Given, given))
     ctx.exit(ctx.invoke(compass_run, program=model.path, real=True, **asked))

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from compassc.cli import options, quantizing
 from compassc.cli.console import Console
+from compassc.cli.given import Given
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 EXAMPLE = """\
 compassc tune kernel.py:vadd --set n=4096 --jobs 4 -o records.jsonl
@@ -51,7 +56,7 @@ compassc build model.onnx --calibrate samples.npz --tuned records.jsonl"""
 @quantizing.calibration_options
 @options.talk_options
 @click.pass_obj
-def command(console: Console, source: Path, **given: object) -> None:
+def command(console: Console, source: Path, **given: Unpack[Given]) -> None:
     """Search the best constants of kernels, the best schedules, and the best choices for the layers of a model.
 
     Every candidate is built, run and checked; results are appended to the records as they come. An interrupted search goes
