@@ -51,7 +51,7 @@ class Recorder:
         with parsing(self):
             yield
 
-    def operation(self, op: Op, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+    def operation(self, op: Op, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         args = tuple([x if type(x) in _PLAIN else plain(x) for x in args])
         variables: list[E.Var] = [] if op.effect in ("pure", "read") else [EFFECT]
         key: tuple[object, ...] = (op.name, types_of(args, variables))
@@ -129,7 +129,7 @@ class Recorder:
             key, made, f"{shown(target)}[{argument(index)}]", variables, lambda value: whole_range(value.dtype)
         )
 
-    def formula(self, function: Callable[..., Any], args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+    def formula(self, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         """The value of a formula, whose text is the call."""
         outer, self._adapt = self._adapt, False  # as where the parser meets a function of Python
         try:
@@ -152,7 +152,7 @@ class Recorder:
     def macro(self, macro: Macro, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         raise TypeError(f"the macro {macro.__name__} is statements, which need a Builder")
 
-    def function(self, func: PyPrimFunc, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+    def function(self, func: PyPrimFunc, args: tuple[object, ...], kwargs: dict[str, object]) -> NoReturn:
         raise TypeError(f"{func.__name__}: a kernel in the making calls no sub-functions")
 
     def text(self, value: object) -> str:
@@ -162,7 +162,7 @@ class Recorder:
         raise TypeError(f"{variable.name}.addr: a kernel in the making takes no address of a variable")
 
     @property
-    def machine(self) -> Any:
+    def machine(self) -> NoReturn:
         raise TypeError("a kernel in the making has no tiles")
 
 
@@ -211,7 +211,7 @@ SAME, OTHER = object(), object()
 """Forms: the first operand; what is no value."""
 
 
-def _form(found: Any) -> Any:
+def _form(found: object) -> Any:
     """The form of what the parser's functions made."""
     if isinstance(found, S.Stmt):
         return VOID
@@ -224,7 +224,7 @@ def _statement(found: Any) -> S.Stmt:
     return found if isinstance(found, S.Stmt) else S.Evaluate(found.expr)
 
 
-def _operation(op: Op, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+def _operation(op: Op, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
     from compassc.language.parser.calls import build_op
 
     return build_op(_NO_MODULE, op, args, kwargs)

@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 class Parser(Protocol):
     """The parser of a kernel, as far as calls and values of the kernel need it."""
 
-    def operation(self, op: Op, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+    def operation(self, op: Op, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         """The value of an operation that is called."""
 
-    def function(self, func: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+    def function(self, func: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         """The value of a call of a sub-function."""
 
     def macro(self, macro: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         """Paste the body of a macro that is called."""
 
-    def binary(self, symbol: str, a: object, b: object) -> Any:
+    def binary(self, symbol: str, a: object, b: object) -> object:
         """The value of `a symbol b`; Python's operators on values ask for it."""
 
-    def unary(self, symbol: str, a: object) -> Any:
+    def unary(self, symbol: str, a: object) -> object:
         """The value of `symbol a`."""
 
     def load(self, target: object, index: object) -> Any:
@@ -111,7 +111,7 @@ def outside_kernel(what: str) -> CompassError:
     )
 
 
-def register_ir_api(func: Callable[..., object]) -> Callable[..., Any]:
+def register_ir_api(func: Callable[..., object]) -> Callable[..., object]:
     """Register one side of an API by the function's name.
 
     `name` is the IR side and is replaced by the dispatching function; `_py_name` is the Python side and is returned
@@ -146,7 +146,7 @@ def check_sides() -> None:
                 raise ValueError(f"script call {name!r} has not {what} implementation")
 
 
-def op_api(op: Op) -> Callable[..., Any]:
+def op_api(op: Op) -> Callable[..., object]:
     """The user-visible function of a declared operation."""
     python_side: Callable[..., object] | None = None
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .module import parse
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """`parse` is loaded at its first use: values of kernels need nothing of it."""
     if name != "parse":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -29,13 +29,13 @@ class Statements(Protocol):
     def keep(self, value: object, name: str = "item") -> Any:
         """A value that later statements do not change."""
 
-    def emit(self, make: object, *args: object) -> None:
+    def emit(self, make: Callable[..., S.Stmt], *args: object) -> None:
         """Append a statement."""
 
     def append(self, statement: S.Stmt) -> None:
         """Append a statement made elsewhere."""
 
-    def unnamed(self, spec: AllocSpec) -> Any:
+    def unnamed(self, spec: AllocSpec) -> object:
         """Storage that an expression allocates and uses at once."""
 
     def apart(self, make: Callable[[], _T]) -> tuple[_T, S.Body]:
@@ -49,7 +49,7 @@ class Operand(NamedTuple):
     statements: S.Body = ()
 
 
-def connected(to: Statements, symbol: str, operands: Sequence[Operand]) -> Any:
+def connected(to: Statements, symbol: str, operands: Sequence[Operand]) -> object:
     """`a and b and ...` or `a or b or ...`; the first operand has no statements."""
     if not any(x.statements for x in operands):
         return reduce(lambda a, b: logical(symbol, a, b), [x.value for x in operands])
@@ -64,7 +64,7 @@ def connected(to: Statements, symbol: str, operands: Sequence[Operand]) -> Any:
     return rest.value
 
 
-def _guarded(to: Statements, symbol: str, a: Any, b: Operand) -> Any:
+def _guarded(to: Statements, symbol: str, a: Any, b: Operand) -> object:
     """`a and b`, `a or b`, where b has statements."""
     a = plain(a)
     if not is_runtime(a):
@@ -81,7 +81,7 @@ def _guarded(to: Statements, symbol: str, a: Any, b: Operand) -> Any:
     return Value(found)
 
 
-def chosen(to: Statements, condition: Value, a: Operand, b: Operand) -> Any:
+def chosen(to: Statements, condition: Value, a: Operand, b: Operand) -> object:
     """`a if condition else b`, whose condition is known when the kernel runs; both are computed if it is a mask."""
     if not a.statements and not b.statements:
         return ternary(condition, a.value, b.value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
 
 from compass_core.errors import CompassError, Note
 
@@ -63,7 +62,7 @@ def call_function(
     return wrap(E.FuncCall(symbol, exprs, func.ret_type))
 
 
-def _bind(func: PyPrimFunc, args: tuple[object, ...], kwargs: dict[str, object]) -> list[Any]:
+def _bind(func: PyPrimFunc, args: tuple[object, ...], kwargs: dict[str, object]) -> list[object]:
     """Arguments in parameter order; defaults filled in."""
     parameters = [
         inspect.Parameter(p.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=p.default) for p in func.params

@@ -18,7 +18,7 @@ from .values import ZERO, PointerValue, Value, is_runtime, kind_name, plain
 
 MOST_ITEMS = 4096
 """Copies of a loop's body, items of a comprehension."""
-Keep = Callable[[Any], Any]
+Keep = Callable[[object], object]
 """Gives a value that later statements do not change: what is computed at run time gets a variable of its own."""
 
 
@@ -125,6 +125,6 @@ def _holds(value: object) -> bool:
     return bool(value)
 
 
-def added(items: Iterable[object], start: object = 0) -> Any:
+def added(items: Iterable[object], start: object = 0) -> object:
     """Python's `sum` of a kernel's values."""
     return functools.reduce(lambda a, b: binary("+", a, b), items, start)

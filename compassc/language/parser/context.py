@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, Protocol, TypeVar
 
@@ -105,11 +105,11 @@ class FunctionContext:
         self.scope.bind(name, value)
         self.scope.places[name] = self.evaluator.place(self.current)
 
-    def emit(self, make: Any, *args: Any) -> None:
+    def emit(self, make: Callable[..., S.Stmt], *args: object) -> None:
         """Append a statement at the current position."""
         self.append(make(*args))
 
-    def hoist(self, make: Any, *args: Any) -> None:
+    def hoist(self, make: Callable[..., S.Stmt], *args: object) -> None:
         """Append a statement to those that the function begins with."""
         self.hoisted.append(self._placed(make(*args)))
 
@@ -147,8 +147,9 @@ class FunctionContext:
 class ModuleContext(Protocol):
     """A kernel with its sub-functions while it is parsed."""
 
-    functions: list[Any]
-    """The functions that are parsed, each called by the one before it."""
+    @property
+    def functions(self) -> Sequence[FunctionContext]:
+        """The functions that are parsed, each called by the one before it."""
 
     def require(self, func: PyPrimFunc) -> str:
         """The symbol of a called function, which is parsed at the first call."""

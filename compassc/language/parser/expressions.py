@@ -67,7 +67,7 @@ def type_of(value: object) -> str:
     return ""
 
 
-def _first_runtime(x: Any, depth: int = _DEPTH) -> Any:
+def _first_runtime(x: Any, depth: int = _DEPTH) -> object:
     """The first value of the run in lists and tuples, which lie `depth` deep in each other at most; None: there is none."""
     if is_runtime(x) or depth < 0:
         return x if depth >= 0 else None
@@ -106,7 +106,9 @@ class ArgumentError(CompassError):
         return named[0] if named else call
 
 
-def _wrong_arguments(func: Any, args: list[object], kwargs: dict[str, object], name: str) -> CompassError | None:
+def _wrong_arguments(
+    func: Callable[..., object], args: list[object], kwargs: dict[str, object], name: str
+) -> CompassError | None:
     """What is wrong with the arguments of one of the language's own functions; None when they suit its signature."""
     signature = inspect.signature(func)
     try:
@@ -177,13 +179,13 @@ class Evaluator:
         finally:
             self.helpers.end(outside)
 
-    def _unnamed(self, value: MetaVar | AllocSpec, node: ast.expr) -> Any:
+    def _unnamed(self, value: MetaVar | AllocSpec, node: ast.expr) -> object:
         """What a call gives where no name is given its value: that of S.meta_var, new storage."""
         if isinstance(value, MetaVar):
             return value.value
         return self.to.unnamed(value) if isinstance(node, ast.Call) and node is not self.statement else value
 
-    def _placed(self, value: object, node: ast.expr) -> Any:
+    def _placed(self, value: object, node: ast.expr) -> object:
         """The value with the place of a node for its calls and accesses; those in arguments have one already."""
         if isinstance(value, Value):
             e = value.expr
@@ -282,7 +284,7 @@ class Evaluator:
             )
         return found
 
-    def eval_Tuple(self, node: ast.Tuple) -> Any:
+    def eval_Tuple(self, node: ast.Tuple) -> tuple[object, ...]:
         return tuple(self._items(node.elts))
 
     def eval_List(self, node: ast.List) -> object:
@@ -322,7 +324,7 @@ class Evaluator:
         return {plain(k): v for k, v in self._comprehension(node.generators, node.key, node.value)}
 
     def _comprehension(self, clauses: list[ast.comprehension], *items: ast.expr) -> list[Any]:
-        def make() -> Any:
+        def make() -> object:
             return self.eval(items[0]) if len(items) == 1 else tuple(map(self.eval, items))
 
         return comprehension(self.scope, self.eval, self.to.keep, clauses, make)
@@ -392,7 +394,7 @@ class Evaluator:
         value, made = self.to.apart(lambda: self.to.keep(operand.value))
         return Operand(value, (*operand.statements, *made))
 
-    def _compare(self, op: ast.cmpop, a: Index | Value, b: object) -> Any:
+    def _compare(self, op: ast.cmpop, a: Index | Value, b: object) -> object:
         if (a is None or b is None) and (is_runtime(a) or is_runtime(b)) and isinstance(op, (*_IS, ast.Eq, ast.NotEq)):
             null = ops.is_none(b if a is None else a)
             return ops.unary("not", null) if isinstance(op, (ast.IsNot, ast.NotEq)) else null
@@ -437,7 +439,7 @@ class Evaluator:
         owner, index = self.all((node.value, node.slice))
         return self._element(node, owner, index)
 
-    def element(self, node: ast.Subscript) -> tuple[Any, Any, Any]:
+    def element(self, node: ast.Subscript) -> tuple[object, object, object]:
         """The owner, the index and the value of `owner[index]`; the first two may be used again."""
         try:
             owner, index = self.all((node.value, node.slice))
@@ -448,7 +450,7 @@ class Evaluator:
             self._told(e, node)
             raise
 
-    def _element(self, node: ast.Subscript, owner: Any, index: Any) -> Any:
+    def _element(self, node: ast.Subscript, owner: Any, index: object) -> object:
         self.operands = node, ((node.value, owner), (node.slice, index))
         if is_runtime(owner):
             return owner[index]
@@ -533,7 +535,7 @@ class Evaluator:
         with self.helpers.run():
             return self.checked(self.python(f"{name}(...)", added if func is sum else func, *args, **kwargs))
 
-    def _called(self, value: object) -> Any:
+    def _called(self, value: object) -> object:
         """A value that a function of Python may keep: sub-functions in it are called now, and once."""
         return self.to.keep(value) if calls(value) else value
 
@@ -549,7 +551,7 @@ class Evaluator:
             raise unknown_here(found, name, help)
 
     @staticmethod
-    def _undecorated(func: Any) -> None:
+    def _undecorated(func: Callable[..., object]) -> None:
         """A plain function with kernel annotations was probably meant to be a prim_func."""
         for name, annotation in getattr(func, "__annotations__", {}).items():
             if annotation_type(annotation) is not None:

@@ -18,7 +18,7 @@ from ...ir import stmts as S
 from .errors import language_error
 from .values import BufferValue, PointerValue, Value
 
-Frames = list[dict[str, Any]]
+Frames = list[dict[str, object]]
 _MUTABLE = (list, set, dict)
 
 
@@ -52,7 +52,7 @@ class Flow:
 
     # -- what names stand for
 
-    def read(self, depth: int, name: str) -> Any:
+    def read(self, depth: int, name: str) -> object:
         """The value of a name of a frame. CompassError where it depends on the run."""
         value = self.frames[depth][name]
         if isinstance(value, Unclear):
@@ -77,20 +77,20 @@ class Flow:
             loop.changed[name] = place
         self.frames[depth][name] = value
 
-    def names(self) -> Frames:
+    def names(self) -> _Known:
         """What all names stand for now, and what lists and the like among it hold."""
         return [{name: (value, _contents(value)) for name, value in frame.items()} for frame in self.frames]
 
-    def changed_since(self, before: Frames) -> list[str]:
+    def changed_since(self, before: _Known) -> list[str]:
         """The names of frames that were there which stand for something else, or for something that was changed."""
         pairs = zip(self.frames, before)
         return [n for frame, was in pairs for n, x in frame.items() if n in was and not _unchanged(x, *was[n])]
 
-    def ways(self) -> tuple[Any, ...]:
+    def ways(self) -> _Ways:
         """All of this, to be taken back."""
         return self.names(), [(set(t.used), dict(t.changed)) for t in self._turns]
 
-    def take(self, ways: tuple[Any, ...]) -> None:
+    def take(self, ways: _Ways) -> None:
         """Go back to what `ways` gave; the blocks around are the same."""
         names, turns = ways
         self.frames = [{name: value for name, (value, _) in frame.items()} for frame in names]
@@ -125,14 +125,14 @@ class Flow:
             for name in turns.changed.keys() & before.keys():
                 frame[name] = Unclear(turns.changed[name])
 
-    def go_back(self, names: Frames) -> Frames:
+    def go_back(self, names: _Known) -> _Known:
         """Let names stand for what they did; gives what they stand for now."""
         now = self.names()
         for frame, before in zip(self.frames, names):
             frame.update((name, value) for name, (value, _) in before.items())
         return now
 
-    def join(self, before: Frames, other: Frames, leave: tuple[bool, bool], place: Span | None) -> None:
+    def join(self, before: _Known, other: _Known, leave: tuple[bool, bool], place: Span | None) -> None:
         """Two ways meet: that of `other`, and the one taken last. `leave`: which of them end elsewhere."""
         for frame, was, there in zip(self.frames, before, other):
             for name in frame.keys() & was.keys():
@@ -143,13 +143,13 @@ class Flow:
 
     # -- lists that statements change
 
-    def held(self) -> Frames:
+    def held(self) -> _Known:
         """What lists and the like hold that a statement of a block may find, but not change."""
         around = self.frames[: self._outside[-1]] if self._outside else []
         found = ({name: (x, _contents(x)) for name, x in frame.items() if type(x) in _MUTABLE} for frame in around)
         return [names for names in found if names]
 
-    def check_held(self, held: Frames) -> None:
+    def check_held(self, held: _Known) -> None:
         """CompassError where a statement changed one of them."""
         for frame in held:
             for name, (value, contents) in frame.items():
@@ -188,8 +188,8 @@ def _unchanged(value: object, was: object, contents: _Contents | None) -> bool:
 class _Contents:
     """What a list or the like holds; equal where that is the same objects."""
 
-    def __init__(self, value: list[Any] | tuple[Any, ...] | set[Any] | dict[Any, Any]) -> None:
-        self.copy = value.copy() if isinstance(value, (list, set, dict)) else value
+    def __init__(self, value: list[object] | tuple[object, ...] | set[object] | dict[object, object]) -> None:
+        self.copy: Any = value.copy() if isinstance(value, (list, set, dict)) else value
         self.items = [*value, *value.values()] if isinstance(value, dict) else [*value]
         self.inner = [_contents(item) for item in self.items]
 
@@ -215,7 +215,12 @@ def _contents(value: object) -> _Contents | None:
     return _Contents(value) if isinstance(value, (list, tuple, set, dict)) else None
 
 
-def _is_computed(value: Any) -> bool:
+_Known = list[dict[str, tuple[object, _Contents | None]]]
+"""Frames with what the containers in them hold."""
+_Ways = tuple[_Known, list[tuple[set[str], dict[str, Span | None]]]]
+
+
+def _is_computed(value: object) -> bool:
     """Whether a value has parts that were computed at run time, in a variable of the block."""
     if isinstance(value, (list, tuple, set)):
         return any(map(_is_computed, value))

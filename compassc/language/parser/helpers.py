@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from typing import Any
+from typing import Any, TypeVar
 from weakref import ref
 
 from ...ir import exprs as E
@@ -21,6 +21,7 @@ from ...ops.core import Op
 from .folding import is_stable
 from .values import PointerValue, Value, wrap
 
+_T = TypeVar("_T")
 _MAY_CHANGE = E.F_LOAD | E.F_CALL | E.F_FUNC
 _EFFECTS = ("write", "sync", "io")
 _Computed = dict[int, tuple[E.Expr, E.Expr]]
@@ -30,7 +31,7 @@ _Computed = dict[int, tuple[E.Expr, E.Expr]]
 class Helpers:
     """The functions of Python that run for a kernel's function, and the values that are held meanwhile."""
 
-    def __init__(self, keep: Callable[[Any], Any], append: Callable[[S.Stmt], None]) -> None:
+    def __init__(self, keep: Callable[[object], Any], append: Callable[[S.Stmt], None]) -> None:
         """`keep` gives a value in a variable of its own, `append` adds a statement."""
         self.keep, self.append = keep, append
         self.running = False
@@ -63,19 +64,23 @@ class Helpers:
         self._held = [r for r in self._held if (value := r()) is not None and not _flags(value) & E.F_FUNC]
         self.settle()
 
-    def hold(self, value: Any) -> Any:
+    def hold(self, value: _T) -> _T:
         """Remember a value that statements of a function may change before it is used."""
         if isinstance(value, (Value, PointerValue)):
             if _flags(value) & _MAY_CHANGE:
                 self._held.append(ref(value))
-        elif type(value) in (tuple, list):
+        elif isinstance(value, (tuple, list)) and type(value) in (tuple, list):
             for item in value:
                 self.hold(item)
         return value
 
-    def pasted(self, value: Any) -> Any:
+    def pasted(self, value: _T) -> _T:
         """What a name stands for: an argument of a macro is computed at each use, all else is a variable."""
-        if type(value) in (Value, PointerValue) and _flags(value) & _MAY_CHANGE:
+        if (
+            isinstance(value, (Value, PointerValue))
+            and type(value) in (Value, PointerValue)
+            and _flags(value) & _MAY_CHANGE
+        ):
             return self.hold(copy(value))
         return value
 
@@ -106,7 +111,7 @@ class Helpers:
         computed[id(e)] = e, found
         return found
 
-    def done(self, op: Op, value: Any) -> Any:
+    def done(self, op: Op, value: object) -> object:
         """The value of an operation; where a function of Python calls one with an effect, that becomes a statement."""
         if not self.running or op.effect not in _EFFECTS:
             return self.hold(value) if self.running else value
@@ -115,7 +120,7 @@ class Helpers:
             return None
         return self.called(value)
 
-    def called(self, value: Value) -> Any:
+    def called(self, value: object) -> object:
         """The value of a call that is made once, where it stands."""
         if not self.running or not isinstance(value, (Value, PointerValue)):
             return value

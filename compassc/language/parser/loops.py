@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Any
 
 from ...ir import exprs as E
 from ...ir import stmts as S
@@ -78,7 +77,7 @@ def _known(x: object) -> int | None:
 def _run_time_loop(fp: FunctionContext, node: ast.For, spec: LoopSpec) -> None:
     """A loop of the IR."""
     if spec.kind == "grid":
-        bounds = [(0, extent, 1) for extent in spec.args]
+        bounds: list[tuple[object, object, object]] = [(0, extent, 1) for extent in spec.args]
         names = _target_names(node.target, len(bounds))
     else:
         bounds = [_range_bounds(spec)]
@@ -103,7 +102,7 @@ def _shared(fp: FunctionContext, spec: LoopSpec, names: list[str], body: list[as
             fp.scope.pop()
 
 
-def _range_bounds(spec: LoopSpec) -> tuple[Any, Any, Any]:
+def _range_bounds(spec: LoopSpec) -> tuple[object, object, object]:
     limit = 3 if spec.kind in _WITH_STEP else 2
     if not 1 <= len(spec.args) <= limit:
         raise language_error(
@@ -127,7 +126,7 @@ def _target_names(target: ast.expr, count: int) -> list[str]:
     return [t.id for t in items if isinstance(t, ast.Name)]
 
 
-def bound_types(start: object, stop: object) -> tuple[DataType, Any, Any]:
+def bound_types(start: object, stop: object) -> tuple[DataType, E.Expr, E.Expr]:
     """The loop variable's type: the bound's own, or the start's sign and the wider width of both."""
     stop_expr = _bound(stop, start)
     if start is None:
@@ -142,10 +141,10 @@ def bound_types(start: object, stop: object) -> tuple[DataType, Any, Any]:
     return kind, convert(start_expr, kind), convert(stop_expr, kind)
 
 
-def _bound(x: object, other: Any) -> E.Expr:
+def _bound(x: object, other: object) -> E.Expr:
     """A bound as an expression; a literal takes the type of the other one if it fits."""
     is_typed = isinstance(other, Value) and other.dtype.is_integer and other.dtype.is_scalar
-    if type(x) is int and is_typed and _fits_type(x, other.dtype):
+    if type(x) is int and isinstance(other, Value) and is_typed and _fits_type(x, other.dtype):
         return convert(x, other.dtype)
     return index_expr(x, "loop bound")
 
@@ -156,7 +155,12 @@ def _fits_type(value: int, kind: DataType) -> bool:
 
 
 def _nest(
-    fp: FunctionContext, kind: str, names: list[str], bounds: Sequence[Any], body: list[ast.stmt], options: S.Notes = ()
+    fp: FunctionContext,
+    kind: str,
+    names: list[str],
+    bounds: Sequence[tuple[object, object, object]],
+    body: list[ast.stmt],
+    options: S.Notes = (),
 ) -> None:
     """The loops of a nest, outermost first; the body is parsed inside the innermost."""
     name, (start, stop, step) = names[0], bounds[0]

@@ -86,7 +86,7 @@ def is_runtime_beside(a: object, b: object) -> bool:
     return any(is_runtime(x) and not isinstance(x, Constant) for x in (a, b))
 
 
-def _of_constants(symbol: str, a: object, b: object, adapt: bool) -> Any:
+def _of_constants(symbol: str, a: object, b: object, adapt: bool) -> object:
     """An operator on constants and Python values: the number that it gives when the kernel runs."""
     if not (is_number(a) and is_number(b)):
         return BINARY[symbol](plain(a), plain(b))
@@ -125,7 +125,7 @@ def _pow(a: object, b: object, t: DataType) -> E.Expr:
     return get("pow").expr(convert_to(a, t), convert_to(b, t))
 
 
-def _shift(symbol: str, a: Any, b: Any, x: Any, y: Any) -> Value:
+def _shift(symbol: str, a: Any, b: Any, x: Operand, y: Any) -> Value:
     left = literal_expr(a) if is_literal(a) else a.expr
     for side in (left.dtype, literal_expr(b).dtype if is_literal(b) else y):
         if not side.is_integer:
@@ -181,7 +181,7 @@ def _address(x: object) -> object:
     return x.addr_of(0) if isinstance(x, BufferValue) and x.scope == "constant" else x
 
 
-def _pointer(symbol: str, a: PointerValue, b: object) -> Any:
+def _pointer(symbol: str, a: PointerValue, b: object) -> object:
     if symbol in COMPARE:
         if not (isinstance(a, PointerValue) and isinstance(b, PointerValue)):
             raise language_error(
@@ -233,7 +233,7 @@ def unary(symbol: str, a: object) -> Any:
     raise language_error("operator-type", "unary `+` is not supported on run-time values", "leave it out")
 
 
-def is_none(x: object) -> Any:
+def is_none(x: object) -> Value | bool:
     """`x is None`: of a pointer whether the host passed None, a run-time bool; a number never is."""
     if isinstance(x, BufferValue):
         return x.addr_of(0).is_nullptr

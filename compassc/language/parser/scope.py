@@ -102,7 +102,7 @@ class Scope(Flow):
                 return
         self.bind(name, value)
 
-    def look_up(self, name: str) -> Any:
+    def look_up(self, name: str) -> object:
         """The value of a name; CompassError when it is not defined anywhere."""
         for depth in reversed(range(len(self.frames))):
             if name in self.frames[depth]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from string import Formatter
-from typing import Any
+from typing import NoReturn
 
 from compass_core.errors import CompassError
 
@@ -36,7 +36,7 @@ class RuntimeText:
     __hash__ = None  # type: ignore[assignment]
     what = "text with run-time values"
 
-    def __init__(self, *parts: Any) -> None:
+    def __init__(self, *parts: str | Value) -> None:
         self.parts = parts
 
     def __add__(self, other: object) -> RuntimeText:
@@ -47,7 +47,7 @@ class RuntimeText:
     def __radd__(self, other: object) -> RuntimeText:
         return RuntimeText(other, *self.parts) if isinstance(other, str) else NotImplemented
 
-    def _no_value(self, *_args: object) -> Any:
+    def _no_value(self, *_args: object) -> NoReturn:
         raise CompassError(
             "text with run-time values is not known while the kernel is parsed",
             code="runtime-text",
@@ -71,7 +71,7 @@ class RuntimeText:
         return [text, *values, *others]
 
 
-def _parts(x: str | RuntimeText) -> tuple[Any, ...]:
+def _parts(x: str | RuntimeText) -> tuple[str | Value, ...]:
     return x.parts if isinstance(x, RuntimeText) else (x,)
 
 
@@ -83,10 +83,13 @@ def joined(pieces: list[str | RuntimeText]) -> str | RuntimeText:
     return RuntimeText(*(part for p in pieces for part in _parts(p)))
 
 
-def text_of(value: Any, spec: str = "") -> RuntimeText:
+def text_of(value: object, spec: str = "") -> RuntimeText:
     """A run-time value as text."""
-    is_integer = isinstance(value, Value) and value.dtype.is_scalar and value.dtype.is_integer
-    if not is_integer or value.dtype.is_bool or spec not in ("", "d"):
+    if (
+        not (isinstance(value, Value) and value.dtype.is_scalar and value.dtype.is_integer)
+        or value.dtype.is_bool
+        or spec not in ("", "d")
+    ):
         raise no_text(value)
     return RuntimeText(value)
 
@@ -115,7 +118,7 @@ def format_text(template: str, args: list[object], kwargs: dict[str, object]) ->
 
 def percent_text(template: str, values: object) -> str | RuntimeText:
     """`template % values` with run-time values among them."""
-    given: Iterator[Any] = iter(values if isinstance(values, tuple) else (values,))
+    given: Iterator[object] = iter(values if isinstance(values, tuple) else (values,))
     pieces: list[str | RuntimeText] = []
     position = 0
     for match in re.finditer("%", template):

@@ -29,11 +29,11 @@ WIDTH = 32
 class _Assigned:
     """A vector variable."""
 
-    def __init__(self, fp: FunctionContext, name: str, value: Any) -> None:
+    def __init__(self, fp: FunctionContext, name: str, value: Value) -> None:
         self.fp, self.value = fp, Value(E.Var(name, value.dtype))
         fp.emit(S.Let, self.value.expr, value.expr)
 
-    def get(self) -> Any:
+    def get(self) -> Value:
         return self.value
 
     def set(self, value: Value) -> None:
@@ -87,7 +87,7 @@ class IRMachine:
         with self.fp.helpers.run(False):
             self.fp.emit(S.Evaluate, op(name)(*args).expr)
 
-    def let(self, name: str, value: Value) -> Any:
+    def let(self, name: str, value: Any) -> Any:
         if not isinstance(value, Value) or isinstance(value.expr, (E.IntImm, E.FloatImm)):
             return value
         var = E.Var(self._name(name), value.dtype)
@@ -204,12 +204,12 @@ def parse_shared_loop(fp: FunctionContext, spec: LoopSpec, names: list[str], bod
     fp.emit(S.For, turn, kind, start, stop, step, inner, spec.options)
 
 
-def _divided(op: str, a: Any, b: Any) -> Value:
+def _divided(op: str, a: Value, b: Value | int) -> Value:
     right = b.expr if isinstance(b, Value) else E.IntImm(INT32, b)
     return Value(E.Binary(op, a.expr, right))
 
 
-def _count(x: object) -> Any:
+def _count(x: object) -> Value | int:
     if type(x) is int or (isinstance(x, Value) and x.dtype is INT32):
         return x
     raise CompassError(f"S.parallel_tiles: a count is an int32, got {kind_name(x)}", code="loop-bounds")

@@ -20,7 +20,7 @@ from .folding import is_stable
 from .helpers import calls
 from .values import BufferValue, PointerValue, Value, kind_name
 
-_Pair = tuple[ast.expr, Any]
+_Pair = tuple[ast.expr, object]
 
 
 def assign_chain(fp: FunctionContext, targets: list[ast.expr], node: ast.expr) -> None:
@@ -79,7 +79,7 @@ def _pairs(target: ast.expr, value: Any) -> list[_Pair]:
     return [pair for t, item in zip(targets, items) for pair in _pairs(t, item)]
 
 
-def _kept(fp: FunctionContext, value: Value, name: str) -> Value:
+def _kept(fp: FunctionContext, value: object, name: str) -> object:
     return copied(value) if isinstance(value, Tile) else fp.keep(value, f"tmp_{name}")
 
 

@@ -6,6 +6,7 @@ Their Python operators build IR, without the literal adaptation that the parser 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from compass_core.errors import CompassError
@@ -94,7 +95,7 @@ def _install_foreign() -> None:
         setattr(Foreign, f"__{name}__", refusal(name))
     Foreign.__rdivmod__ = refusal("divmod")  # type: ignore[attr-defined]
 
-    def of_numpy(self: object, function: Any, *_given: object, **_named: object) -> NoReturn:
+    def of_numpy(self: object, function: Callable[..., object], *_given: object, **_named: object) -> NoReturn:
         raise unknown_here(self, function.__name__)
 
     Foreign.__array_ufunc__ = Foreign.__array_function__ = of_numpy  # type: ignore[attr-defined]
@@ -322,7 +323,7 @@ class BufferValue(Foreign):
         return self.buffer.scope
 
     @property
-    def shape(self) -> tuple[Any, ...]:
+    def shape(self) -> tuple[object, ...]:
         return self.dims
 
     def __repr__(self) -> str:
