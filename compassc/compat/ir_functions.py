@@ -314,7 +314,7 @@ def get_block_access_region(block: S.Block, buffer_var_map: object = None) -> li
     return [list(block.reads), list(block.writes), []]
 
 
-def register_op_attr(op_name: str, attr_key: str, value: object = None, level: int = FIRST_LEVEL) -> Any:
+def register_op_attr(op_name: str, attr_key: str, value: object = None, level: int = FIRST_LEVEL) -> object:
     """Give an operator of Relay an attribute (`relay.op.register_op_attr`), or an operation of kernels, whose names begin with
     `tir.` (`te.intrinsics.register_op_attr`). Without a value a decorator."""
     register = intrinsics.register_op_attr if op_name.startswith(intrinsics.PREFIX) else relay.op.register_op_attr

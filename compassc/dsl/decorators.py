@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, overload
+from typing import overload
 
 from compass_core.errors import CompassError
 
@@ -71,7 +71,7 @@ def prim_func(
 def macro(func: Callable[..., object], *, hygienic: bool = True) -> Macro: ...
 @overload
 def macro(func: None = None, *, hygienic: bool = True) -> Callable[[Callable[..., object]], Macro]: ...
-def macro(func: Callable[..., object] | None = None, *, hygienic: bool = True) -> Any:
+def macro(func: Callable[..., object] | None = None, *, hygienic: bool = True) -> object:
     """Decorator of macros: statements pasted at the call. `hygienic=False` resolves names at the call site."""
     if func is None:
         return lambda f: Macro(f, _run_macro, hygienic)

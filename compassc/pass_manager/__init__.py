@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TextIO, TypeVar
 
 from compass_core import files
 from compass_core.errors import CompassError, UsageError
@@ -30,8 +30,17 @@ from compassc.pass_manager.vendor_names import NOT_NEEDED, VENDOR_NAMES
 if TYPE_CHECKING:
     from compassc.ir import IRModule
 
+M = TypeVar("M")
+
+
+class _Around(Protocol):
+    """What runs a pass in the place of the pass manager."""
+
+    def __call__(self, name: str, module: M, run: Callable[[M], M], /) -> M: ...
+
+
 EVERY_PASS = "all"
-AROUND: ContextVar[Callable[[str, Any, Callable[[Any], Any]], Any] | None] = ContextVar("around passes", default=None)
+AROUND: ContextVar[_Around | None] = ContextVar("around passes", default=None)
 """What is called instead of each pass on kernels, with its name, the module and the pass."""
 DISABLED: ContextVar[frozenset[str]] = ContextVar("disabled passes", default=frozenset())
 """Passes of kernels that are left out of all pipelines that run meanwhile."""

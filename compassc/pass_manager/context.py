@@ -7,13 +7,15 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeVar
 
 from compass_core.errors import UsageError
 from compass_core.errors.suggest import help_for
 from compassc.pass_manager import AROUND, DISABLED, KERNELS, load_pass, pass_name, run_pipeline
-from compassc.pass_manager.instruments import METHODS, around
+from compassc.pass_manager.instruments import METHODS, PassInstrument, around
 
+M = TypeVar("M")
 Transform = Callable[[Any], Any]
 """From module to module, of kernels or of Relay functions."""
 _OTHERS = ("compassc.relay.passes",)
@@ -23,7 +25,7 @@ KEEP_RECORD = "te.keep_schedule_record"
 """The setting of schedules that keep their states (`compassc.te.schedule.record`)."""
 FALLBACK_DEVICE = "relay.fallback_device_type"
 """The setting of the device (its code) of what no annotation puts elsewhere; -1 for none."""
-CONFIGS: dict[str, tuple[type, Any]] = {
+CONFIGS: dict[str, tuple[type, object]] = {
     "relay.FuseOps.link_params": (bool, False),
     "relay.FuseOps.max_depth": (int, 256),
     FALLBACK_DEVICE: (int, -1),
@@ -86,7 +88,7 @@ class PassContext:
         opt_level: int = 2,
         required_pass: Sequence[str] | None = None,
         disabled_pass: Sequence[str] | None = None,
-        instruments: Sequence[Any] | None = None,
+        instruments: Sequence[PassInstrument] | None = None,
         config: Mapping[str, Any] | None = None,
     ) -> None:
         self.opt_level = opt_level
@@ -109,7 +111,7 @@ class PassContext:
         self._tokens: list[Any] = []
 
     @staticmethod
-    def list_configs() -> dict[str, dict[str, Any]]:
+    def list_configs() -> dict[str, dict[str, object]]:
         """The settings with their types and defaults."""
         return {name: {"type": kind.__name__, "default": value} for name, (kind, value) in CONFIGS.items()}
 
@@ -130,7 +132,7 @@ class PassContext:
         for i in self.instruments:
             i.exit_pass_ctx()
 
-    def _watched(self, name: str, module: Any, run: Transform) -> Any:
+    def _watched(self, name: str, module: M, run: Callable[[M], M]) -> M:
         return around(self.instruments, PassInfo(name), module, run)
 
     @staticmethod
@@ -139,7 +141,7 @@ class PassContext:
         return (_current.get() or (PassContext(),))[-1]
 
 
-def _check_setting(key: str, value: Any) -> None:
+def _check_setting(key: str, value: object) -> None:
     """UsageError for a setting that does not exist, or a value that it does not take."""
     if key not in CONFIGS:
         raise _NoSetting(
@@ -155,7 +157,7 @@ def _check_setting(key: str, value: Any) -> None:
         )
 
 
-def lowered(module: Any) -> Any:
+def lowered(module: M) -> M:
     """A module after the passes that the current context adds to lowering."""
     for _, added in sorted(PassContext.current().config.get(_ADDED, ()), key=lambda pair: int(pair[0])):
         module = added(module)
@@ -173,7 +175,7 @@ class Pass:
         if not self.built_in:
             _own[name] = self
 
-    def __call__(self, module: Any) -> Any:
+    def __call__(self, module: M) -> M:
         check_module(module, self.info.name)
         return around(PassContext.current().instruments, self.info, module, self.run)
 
@@ -203,7 +205,7 @@ class Sequential(Pass):
         super().__init__(self._all, name, opt_level, required)
         self.passes = list(passes)
 
-    def _all(self, module: Any) -> Any:
+    def _all(self, module: M) -> M:
         context = PassContext.current()
         for one in self.passes:
             info = one.info if isinstance(one, Pass) else PassInfo("")
@@ -234,7 +236,7 @@ def _is_absent(name: str) -> bool:
     return any(folder.key(name) in folder.ignored for folder in folders)
 
 
-def _elsewhere(name: str) -> Any:
+def _elsewhere(name: str) -> ModuleType | None:
     """The package of passes on other programs that has a pass of that name, if one has."""
     for package in map(import_module, _OTHERS):
         with suppress(UsageError):
@@ -254,13 +256,13 @@ def decorator(make: Callable[[Callable[..., Any]], Transform], method: str) -> C
     module."""
 
     def decorate(
-        pass_func: Callable[..., Any] | None = None,
+        pass_func: Callable[..., object] | None = None,
         opt_level: int = 0,
         name: str | None = None,
         required: Sequence[str] | None = None,
         traceable: bool | None = None,
-    ) -> Any:
-        def made(function: Any) -> Any:
+    ) -> object:
+        def made(function: Callable[..., object]) -> object:
             called = name or function.__name__
             if isinstance(function, type):  # its objects are passes
                 return lambda *args, **options: Pass(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from compassc.pass_manager.context import PassInfo
 
+M = TypeVar("M")
 METHODS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass")
 
 
@@ -73,7 +74,7 @@ class PrintAfterAll(PassInstrument):
         sys.stdout.write(f"# after {info.name}\n{module}")
 
 
-def around(instruments: Sequence[PassInstrument], info: PassInfo, module: Any, run: Callable[[object], object]) -> Any:
+def around(instruments: Sequence[PassInstrument], info: PassInfo, module: M, run: Callable[[M], M]) -> M:
     """A pass with what instruments do before and after it."""
     if not all(i.should_run(module, info) for i in instruments):
         return module

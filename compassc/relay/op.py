@@ -37,7 +37,7 @@ def list_op_names() -> list[str]:
     return list(OPERATORS)
 
 
-def register_op_attr(op_name: str, attr_key: str, value: object = None, level: int = FIRST_LEVEL) -> Any:
+def register_op_attr(op_name: str, attr_key: str, value: object = None, level: int = FIRST_LEVEL) -> object:
     """Register a value of an operator under a key; without a value a decorator. A level of 0 and above holds against those
     below it."""
 
@@ -57,19 +57,21 @@ class Registrar(Protocol):
 def registrar(key: str) -> Registrar:
     """A function `(op_name, value=None, level=10)` that registers under a key, also as a decorator."""
 
-    def register_it(op_name: str, value: object = None, level: int = FIRST_LEVEL) -> Any:
+    def register_it(op_name: str, value: object = None, level: int = FIRST_LEVEL) -> object:
         return register_op_attr(op_name, key, value, level)
 
     return register_it
 
 
-def register_shape_func(op_name: str, data_dependent: bool, shape_func: object = None, level: int = FIRST_LEVEL) -> Any:
+def register_shape_func(
+    op_name: str, data_dependent: bool, shape_func: object = None, level: int = FIRST_LEVEL
+) -> object:
     """Register what computes the shapes of an operator's results; `data_dependent`: from the values of its arguments."""
     get(op_name).set_attr("TShapeDataDependent", data_dependent, level)
     return register_op_attr(op_name, "FShapeFunc", shape_func, level)
 
 
-def register_external_compiler(op_name: str, function: object = None, level: int = FIRST_LEVEL) -> Any:
+def register_external_compiler(op_name: str, function: object = None, level: int = FIRST_LEVEL) -> object:
     """Register the compiler that takes calls of an operator."""
     return register_op_attr(op_name, "FTVMExternalCompiler", function, level)
 

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 from math import prod
-from typing import Any
+from typing import Any, overload
 
 from compass_core.errors import UsageError
 from compassc import topi
@@ -245,7 +245,11 @@ class Template:
         return TemplateTask(self, args, target, name)
 
 
-def template(function: Function | None = None, name: str | None = None) -> Any:
+@overload
+def template(function: Function, name: str | None = None) -> Template: ...
+@overload
+def template(function: None = None, name: str | None = None) -> Callable[[Function], Template]: ...
+def template(function: Function | None = None, name: str | None = None) -> Template | Callable[[Function], Template]:
     """Makes a template of a function."""
     if function is None:
         return lambda f: Template(f, name or f.__name__)

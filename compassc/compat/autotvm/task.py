@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import overload
 
 from compassc import te
 from compassc.ir.exprs import Expr, FloatImm, IntImm, Var
@@ -59,7 +59,11 @@ def _entry(name: str, part: str, kind: str) -> _Template:
     return found
 
 
-def template(task_name: str, func: Template | None = None) -> Any:
+@overload
+def template(task_name: str, func: None = None) -> Callable[[Template], Template]: ...
+@overload
+def template(task_name: str, func: Template) -> Template: ...
+def template(task_name: str, func: Template | None = None) -> object:
     """Registers a function that makes a schedule and its tensors. A call of it runs with the configuration that the current
     context has for it."""
 
@@ -92,7 +96,11 @@ def _configured(workload: Workload | None) -> ConfigSpace:
     return found
 
 
-def register_topi_compute(task_name: str, func: Compute | None = None) -> Any:
+@overload
+def register_topi_compute(task_name: str, func: None = None) -> Callable[[Compute], Compute]: ...
+@overload
+def register_topi_compute(task_name: str, func: Compute) -> Compute: ...
+def register_topi_compute(task_name: str, func: Compute | None = None) -> object:
     """Registers a computation `f(cfg, *args)`; what it gives knows its workload."""
 
     def register(f: Compute) -> Compute:
@@ -110,7 +118,11 @@ def register_topi_compute(task_name: str, func: Compute | None = None) -> Any:
     return register if func is None else register(func)
 
 
-def register_topi_schedule(task_name: str, func: Scheduled | None = None) -> Any:
+@overload
+def register_topi_schedule(task_name: str, func: None = None) -> Callable[[Scheduled], Scheduled]: ...
+@overload
+def register_topi_schedule(task_name: str, func: Scheduled) -> Scheduled: ...
+def register_topi_schedule(task_name: str, func: Scheduled | None = None) -> object:
     """Registers a schedule `f(cfg, outs, ...)` of what a registered computation gives."""
 
     def register(f: Scheduled) -> Scheduled:

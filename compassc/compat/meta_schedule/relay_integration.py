@@ -11,6 +11,7 @@ import numpy as np
 
 from compassc.ir import IRModule as Lowered
 from compassc.pass_manager.context import PassContext
+from compassc.pass_manager.instruments import PassInstrument
 from compassc.relay import IRModule
 from compassc.relay.backend.build import build
 from compassc.relay.backend.extraction import HostKernel, host_kernels, searched_host
@@ -47,7 +48,7 @@ def _config(given: Mapping[str, object] | None) -> dict[str, object]:
 def extract_tasks(
     mod: object, target: object, params: Mapping[str, object] | None, *, opt_level: int = 3,
     pass_config: Mapping[str, object] | None = None, executor: object = None, runtime: object = None,
-    module_equality: str = "structural", disabled_pass: Sequence[str] | None = None, instruments: Sequence[object] | None = None,
+    module_equality: str = "structural", disabled_pass: Sequence[str] | None = None, instruments: Sequence[PassInstrument] | None = None,
 ) -> list[ExtractedTask]:  # fmt: skip
     """The tasks of the kernels of a module or function, each lowered module once, those of the end of the program first.
 
@@ -101,7 +102,7 @@ def tune_relay(
     database: Database | str | None = "json", cost_model: CostModel | str = "xgb", measure_callbacks: MeasureCallback | list[MeasureCallback] | str = "default", task_scheduler: TaskScheduler | str = "gradient",
     space: object = "post-order-apply", strategy: object = "evolutionary", seed: int | None = None,
     module_equality: str = "structural", num_tuning_cores: int | str = "physical", disabled_pass: Sequence[str] | None = None,
-    instruments: Sequence[object] | None = None,
+    instruments: Sequence[PassInstrument] | None = None,
 ) -> Database | None:  # fmt: skip
     """Searches schedules of the kernels of a program: `extract_tasks`, then `tune_tasks`."""
     tasks, weights = extracted_tasks_to_tune_contexts(
@@ -121,7 +122,7 @@ def tune_relay(
 def compile_relay(
     database: Database, mod: object, target: object, params: Mapping[str, object] | None, *, backend: str = "graph", opt_level: int = 3,
     pass_config: Mapping[str, object] | None = None, executor: object = None, disabled_pass: Sequence[str] | None = None,
-    runtime: object = None, instruments: Sequence[object] | None = None,
+    runtime: object = None, instruments: Sequence[PassInstrument] | None = None,
 ) -> Any:  # fmt: skip
     """The program with schedules of a database: of `relay.build` with the backend `graph`, of `relay.vm.compile` with `vm`. ValueError
     for other backends."""
