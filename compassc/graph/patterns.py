@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from compass_core.arrays import Array
 from compassc.graph.edit import GraphEditor, Rule
@@ -78,7 +77,7 @@ class Call(Pattern):
 
     type: str
     inputs: tuple[Pattern, ...]
-    given: Mapping[str, Any]
+    given: Mapping[str, object]
     name: str = ""
 
 

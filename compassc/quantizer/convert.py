@@ -6,7 +6,6 @@ import hashlib
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -15,11 +14,12 @@ from compass_core.errors import CompassError, together
 from compassc.graph import Graph, Layer, LayerError, Tensor
 from compassc.graph.dtypes import FLOAT_TYPES, integer_type, numpy_dtype
 from compassc.graph.edit import GraphEditor, rewrite
+from compassc.graph.values import Value
 from compassc.layers.declare import all_types, store
 from compassc.layers.kernels import kernel_of, load_kernels
 from compassc.layers.machine import configuration
 from compassc.quantizer.job import MARKS, Job, NotQuantised, is_float, whole_type
-from compassc.quantizer.numbers import ASYMMETRIC, levels, limits_of, stored
+from compassc.quantizer.numbers import ASYMMETRIC, Levels, levels, limits_of, stored
 from compassc.quantizer.places import OF_PLACES, of_input, wide_places
 from compassc.quantizer.poles import with_float_poles
 from compassc.quantizer.prepare import prepared
@@ -146,7 +146,7 @@ class _Walk:
             made = self.own_levels(own.name, settings).tensor(own)
         return marked(layer, (made,), is_float(made))
 
-    def own_levels(self, name: str, settings: LayerSettings) -> Any:
+    def own_levels(self, name: str, settings: LayerSettings) -> Levels:
         """Of a tensor of which only its values are known."""
         record = self.record(name)
         strategy, mode = parse(settings.activation_strategy), settings.mode
@@ -234,7 +234,7 @@ class _Walk:
         key = (t.name, f"int{settings.activation_bits}")
         if key not in self.converted:
             made = self.own_levels(t.name, settings).tensor(replace(given, name=self.free(f"{t.name}_quantize")))
-            attributes = {"quantize_scale": float(made.scale), "quantize_zp": int(made.zero),
+            attributes: dict[str, Value] = {"quantize_scale": made.scalar_scale, "quantize_zp": made.scalar_zero,
                           "round_mode": "ROUND_TO_EVEN", "unquantifiable": True}  # fmt: skip
             self.insert("Quantize", given, made, attributes)
             self.converted[key] = made
@@ -248,7 +248,7 @@ class _Walk:
         if key not in self.converted:
             made = Tensor(self.free(f"{t.name}_{'cast' if is_float(given) else 'dequantize'}"), given.shape, dtype)
             if is_float(given):
-                attributes: dict[str, Any] = {"to_dtype": dtype, "ignore_scale_zp": True, "unquantifiable": True}
+                attributes: dict[str, Value] = {"to_dtype": dtype, "ignore_scale_zp": True, "unquantifiable": True}
                 self.insert("Cast", given, made, attributes)
             else:
                 attributes = {"quantize_scale": given.scale, "quantize_zp": given.zero, "unquantifiable": True}
@@ -256,7 +256,7 @@ class _Walk:
             self.converted[key] = made
         return self.converted[key]
 
-    def insert(self, type: str, given: Tensor, made: Tensor, attributes: Mapping[str, Any]) -> None:
+    def insert(self, type: str, given: Tensor, made: Tensor, attributes: Mapping[str, Value]) -> None:
         self.layers.append(Layer(made.name, type, (given,), (made,), attributes))
 
     def free(self, name: str) -> str:
@@ -327,7 +327,7 @@ def float_layer(layer: Layer, dtype: str) -> Layer:
             kind = "float32" if key in STAYING_FLOAT32 else dtype
             array = in_float(layer, key, kind) if array.dtype != numpy_dtype(kind) else array
         constants[key] = array
-    attributes: dict[str, Any] = {**layer.attributes, "is_perf_mode": True, "unquantifiable": True}
+    attributes: dict[str, Value] = {**layer.attributes, "is_perf_mode": True, "unquantifiable": True}
     if "weights" in layer.constants and layer.type != "Constant":
         attributes |= {"weights_scale": 1.0, "weights_zp": 0}
         attributes |= {"biases_scale": 1.0, "biases_zp": 0} if "biases" in layer.constants else {}

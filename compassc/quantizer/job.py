@@ -11,12 +11,13 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import FLOAT_TYPES
+from compassc.graph.values import Value
 from compassc.quantizer.numbers import ASYMMETRIC, Levels, levels
 from compassc.quantizer.settings import LayerSettings
 from compassc.quantizer.statistics import Moments, Record
 from compassc.quantizer.strategies import parse
 
-MARKS: Mapping[str, Any] = {"is_perf_mode": True, "unquantifiable": False}
+MARKS: Mapping[str, Value] = {"is_perf_mode": True, "unquantifiable": False}
 """Attributes of every quantised layer."""
 
 
@@ -112,7 +113,7 @@ class Job:
     def made(
         self,
         outputs: Tensor | Sequence[Tensor],
-        attributes: Mapping[str, Any] | None = None,
+        attributes: Mapping[str, Value] | None = None,
         constants: Mapping[str, Array] | None = None,
         without: Sequence[str] = (),
     ) -> Layer:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from compass_core import progress
-from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.graph import Graph
 from compassc.quantizer.convert import quantize_with_reasons
@@ -50,7 +49,7 @@ def needs_data(settings: Settings) -> bool:
 
 def quantize_model(
     graph: Graph,
-    data: list[dict[str, Array]] | None = None,
+    data: object = None,
     settings: Settings | str = "int8",
     *,
     calibration: Calibration | None = None,

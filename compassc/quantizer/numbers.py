@@ -97,7 +97,7 @@ class Factor:
     def type(self) -> str:
         return "uint8" if self.bits <= 8 else "uint16"
 
-    def attributes(self, prefix: str = "") -> dict[str, Any]:
+    def attributes(self, prefix: str = "") -> dict[str, int | str]:
         """The keys of a layer that holds it as numbers."""
         return {
             f"{prefix}scale_value": int(self.multiplier),
@@ -128,7 +128,7 @@ def factor(ratio: object, bits: int, shift_limit: int = 31) -> Factor:
 # -- weights
 
 
-Ratio = Callable[[Any], Any]
+Ratio = Callable[[Array], Array]
 """`ratio(weights' scale)`: of the output's scale to that of the sums."""
 
 

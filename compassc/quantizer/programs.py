@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +33,10 @@ def blamed(path: Path, what: str, code: str, help: str = "") -> Iterator[None]:
         ) from error
 
 
-class OfProgram(Sequence[Any]):
+class OfProgram(Sequence[object]):
     """A sequence of samples of a user's file."""
 
-    def __init__(self, samples: Any, path: Path, name: str) -> None:
+    def __init__(self, samples: Sequence[object], path: Path, name: str) -> None:
         self._samples, self._path, self._name = samples, path, name
 
     def __len__(self) -> int:
@@ -50,11 +50,11 @@ class OfProgram(Sequence[Any]):
     def __iter__(self) -> Iterator[object]:
         return (self[i] for i in range(len(self)))
 
-    def _blamed(self) -> Any:
+    def _blamed(self) -> AbstractContextManager[None]:
         return blamed(self._path, f"the data set '{self._name}' fails", code="calibration-data")
 
 
-def program_of(path: Path, name: str) -> Any:
+def program_of(path: Path, name: str) -> object:
     """The data set that a Python file defines: a class or function without arguments, or samples, in a sequence or one
     after the other."""
     import runpy

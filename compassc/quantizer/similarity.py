@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -85,7 +84,7 @@ class Similarity:
     def same(self) -> bool:
         return self.error == 0
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> dict[str, float | None]:
         """Numbers; None for those that are not finite."""
         shown = {"cosine": self.cosine, "mse": self.mse, "sqnr_db": self.sqnr, "worst_cosine": self.lowest}
         return {k: v if math.isfinite(v) else None for k, v in shown.items()} | {"worst_sample": self.at}

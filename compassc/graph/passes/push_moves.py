@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from compassc import services
 from compassc.graph.edit import GraphEditor, Rule, rewrite
@@ -21,6 +20,7 @@ from compassc.graph.graph import SOURCES, Graph
 from compassc.graph.layer import Layer
 from compassc.graph.passes._layers import RESHAPES, TRANSPOSES, same_type
 from compassc.graph.tensor import Tensor
+from compassc.graph.values import Value
 from compassc.operators.patterns import PatternKind
 
 NAME = "PushMoves"
@@ -99,7 +99,7 @@ def joined(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
         return None
     perm, back, before = found
     inner = edit.tensor(f"{layer.name}_moved", layer.output, [layer.output.shape[i] for i in back])
-    attributes: Mapping[str, Any] = {**layer.attributes, "axis": perm[layer.axis()]}
+    attributes: Mapping[str, Value] = {**layer.attributes, "axis": perm[layer.axis()]}
     inputs = tuple(m.input for m in moves)
     return [replace(layer, inputs=inputs, outputs=(inner,), attributes=attributes), _behind(layer, before, inner)]
 

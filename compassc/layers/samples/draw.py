@@ -11,6 +11,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import INTEGER_TYPES, numpy_dtype
+from compassc.graph.values import Value
 from compassc.layers.declare import all_types, evaluate
 
 
@@ -70,7 +71,7 @@ class Draw:
         """A new tensor of indices below `count`."""
         return Tensor(self.tensor((1,), "int32").name, tuple(shape), "int32", limits=(0, count - 1))
 
-    def rescaling(self, bits: int) -> dict[str, Any]:
+    def rescaling(self, bits: int) -> dict[str, int]:
         """A multiplier and shift that bring numbers of `bits` bits to about 7."""
         return {"scale_value": self.integer(128, 255), "shift_value": max(0, bits + self.integer(-1, 1))}
 
@@ -122,16 +123,16 @@ def layer_of(
     outputs: Sequence[Tensor] | Tensor,
     constants: dict[str, Array] | None = None,
     /,
-    **attributes: Any,
+    **attributes: Value,
 ) -> Layer:
     listed = [outputs] if isinstance(outputs, Tensor) else list(outputs)
     return Layer(draw.name, kind, tuple(inputs), tuple(listed), attributes, constants or {})
 
 
-def activation(draw: Draw) -> dict[str, object]:
+def activation(draw: Draw) -> dict[str, Value]:
     method = draw.choice(("NONE", "NONE", "RELU", "CLIP", "LEAKYRELU"))
     return {"with_activation": method, "clip_min": -3000, "clip_max": 20000, "negative_slope_value": 26}
 
 
-def float_activation(draw: Draw) -> dict[str, Any]:
+def float_activation(draw: Draw) -> dict[str, Value]:
     return {"with_activation": draw.choice(("NONE", "RELU"))}

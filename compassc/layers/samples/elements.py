@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from compass_core.arrays import Array
 from compassc.graph import Layer, Tensor
 from compassc.graph.values import Value
@@ -52,7 +54,7 @@ def _eltwise(draw: Draw, kind: str, x: Tensor) -> Layer | None:
         return layer_of(draw, kind, [x, other], draw.tensor(x.shape, x.dtype), method=method, **float_activation(draw))
     bits = bits_of(x)
     if method == "MUL":
-        given = draw.rescaling(14 if bits <= 8 else 22)
+        given: Mapping[str, Value] = draw.rescaling(14 if bits <= 8 else 22)
     else:
         top = 32767 if bits <= 8 else 255
         listed = [draw.integer(128, 255), draw.integer(top // 2, top), draw.integer(top // 4, top)]
@@ -63,7 +65,7 @@ def _eltwise(draw: Draw, kind: str, x: Tensor) -> Layer | None:
 @sample("SquaredDifference", "Div", "Mod", "DivMod", "BitShift")
 def _two_operands(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     other = draw.other(x)
-    given: dict[str, Value] = {"direction": "LEFT"} if kind == "BitShift" else {}
+    given: Mapping[str, Value] = {"direction": "LEFT"} if kind == "BitShift" else {}
     constants: dict[str, Array] = {}
     if kind == "SquaredDifference" and x.is_integer:
         given = {"scale_value": [200, 128, 120], "shift_value": [14, 7, 7]}
@@ -118,10 +120,10 @@ def _fixed_point(draw: Draw, kind: str, x: Tensor) -> Layer | None:
         "scale": draw.array("uint32", channels, low=1 << 30, high=(1 << 31) - 1),
         "shift": draw.array("int8", channels, low=31, high=40),
     }
-    one = {"scale_value": 1518500250, "scale_type": "uint32", "shift_value": 33, "shift_type": "int8"}
+    one: dict[str, Value] = {"scale_value": 1518500250, "scale_type": "uint32", "shift_value": 33, "shift_type": "int8"}
     per_channel = bool(draw.choice((True, False)))
     out = draw.plain(x.shape, draw.choice(("int8", "uint8", "int16")))
-    given = {
+    given: dict[str, Value] = {
         "x_zero_point": 3,
         "y_zero_point": -2,
         "rounding": draw.choice(("UPWARD", "TWICE_UPWARD", "TWICE_TONEAREST")),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from compassc.graph import Layer, Tensor
+from compassc.graph.values import Value
 from compassc.layers.samples.draw import Draw, layer_of, sample
 
 
-def _scaled(x: Tensor) -> dict[str, object]:
+def _scaled(x: Tensor) -> dict[str, Value]:
     return {"scale_value": 150, "shift_value": 8} if x.is_integer else {}
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from compass_core.arrays import Array
 from compassc.graph import Layer, Tensor
+from compassc.graph.values import Value
 from compassc.layers.samples.draw import Draw, activation, bits_of, float_activation, layer_of, sample
 
 
@@ -17,17 +16,18 @@ def _window(kernel: tuple[int, int], stride: int, pad: int) -> dict[str, int]:
     return keys | {f"pad_{s}": pad for s in ("left", "right", "top", "bottom")}
 
 
-def _products(draw: Draw, x: Tensor, outputs: int, depth: int) -> tuple[dict[str, Any], dict[str, Array]]:
+def _products(draw: Draw, x: Tensor, outputs: int, depth: int) -> tuple[dict[str, Value], dict[str, Array]]:
     """Attributes and constants of a requantisation after sums of `depth` products."""
     if not x.is_integer:
         return float_activation(draw), {"biases": draw.array(x.dtype, outputs)}
     wide = bits_of(x) > 8
-    given = {**activation(draw), **draw.rescaling(int(np.log2(depth**0.5 * 70)) + 8)}
+    form, scaling = activation(draw), draw.rescaling(int(np.log2(depth**0.5 * 70)) + 8)
+    given = {**form, **scaling}
     limit = 2000
     constants = {"biases": draw.array("int32", outputs, low=-limit, high=limit)}
     if draw.integer(0, 1):
         constants["scale"] = draw.array("uint16", outputs, low=100, high=60000 if not wide else 30000)
-        constants["shift"] = np.full(outputs, given["shift_value"] + 7, "int8")
+        constants["shift"] = np.full(outputs, scaling["shift_value"] + 7, "int8")
     return given, constants
 
 
@@ -73,7 +73,7 @@ def _matmul(draw: Draw, kind: str, x: Tensor) -> Layer | None:
 @sample("BatchNorm", "BiasAdd")
 def _batch_norm(draw: Draw, kind: str, x: Tensor) -> Layer | None:
     c = x.shape[-1] if x.shape else 1
-    given: dict[str, object] = {"axis": len(x.shape) - 1}
+    given: dict[str, Value] = {"axis": len(x.shape) - 1}
     if not x.is_integer:
         constants = {"weights": draw.array(x.dtype, c), "biases": draw.array(x.dtype, c)}
         return layer_of(draw, kind, [x], draw.tensor(x.shape, x.dtype), constants, **given)

@@ -8,6 +8,7 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc.graph import Layer, Tensor
+from compassc.graph.values import Value
 from compassc.layers.arithmetic import quantise
 from compassc.quantizer.job import Job, NotQuantised
 
@@ -40,7 +41,7 @@ def rectified_output(job: Job, method: str, signed: bool | None = None) -> Tenso
     return job.output(signed, limits=(float(np.clip(low, least, most)), float(np.clip(high, least, most))))
 
 
-def parameters(layer: Layer, method: str, out: Tensor) -> tuple[dict[str, object], dict[str, Array]]:
+def parameters(layer: Layer, method: str, out: Tensor) -> tuple[dict[str, Value], dict[str, Array]]:
     """Attributes and constants of a rectifier in the steps of the output."""
     if method == "CLIP":
         return _limits(layer, out), {}
@@ -53,10 +54,10 @@ def parameters(layer: Layer, method: str, out: Tensor) -> tuple[dict[str, object
     return {}, {}
 
 
-def _limits(layer: Layer, out: Tensor) -> dict[str, object]:
+def _limits(layer: Layer, out: Tensor) -> dict[str, Value]:
     """With 8 bits more than the output has where it has 8."""
     fine = (256.0, 0) if out.integer.bits <= 8 else (1.0, out.scalar_zero)
-    made: dict[str, object] = {}
+    made: dict[str, Value] = {}
     for key in ("clip_min", "clip_max"):
         value = np.float32(layer.number(key))
         scale = np.float32(fine[0]) * np.float32(out.scalar_scale)

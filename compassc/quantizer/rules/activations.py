@@ -10,6 +10,7 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc.graph import Layer, Tensor
+from compassc.graph.values import Value
 from compassc.layers.arithmetic import quantise
 from compassc.layers.declare import evaluate
 from compassc.layers.families.activation.reference import METHOD_OF, PERIODIC, PLAIN, RECTIFIERS, method_of
@@ -173,7 +174,7 @@ def log_softmax(job: Job) -> Layer:
     out = levels(-16.0, 0.0, job.mode, bits, True).tensor(layer.output)
     at = index_positions(bits, job.settings.table_bits)
     table = _exponential(-at * (np.float32(1) / scale_of(source)))[::-1]
-    attributes = {
+    attributes: dict[str, Value] = {
         "quantize_scale": [float(scale_of(out) / scale_of(source)), float(scale_of(out))],
         "scale_value": 1, "scale_type": "uint8" if bits <= 8 else "uint16", "shift_value": 0, "shift_type": "int8",
         "axis": layer.axis("axis", -1),

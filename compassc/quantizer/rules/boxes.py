@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compassc.graph import Layer, Tensor
+from compassc.graph.values import Value
 from compassc.layers.families.detection.boxes import decode_sizes, four, limits_of
 from compassc.layers.families.detection.generating import OVERLAP_BITS as AREA_FRACTION
 from compassc.layers.families.detection.generating import centred_anchors, generation_of
@@ -64,7 +64,7 @@ def nms(job: Job) -> Layer:
         raise NotQuantised("areas of its boxes do not fit 32 bits")
     overlap = int(own.overlap * (1 << OVERLAP_BITS))
     most = STEPS if own.gaussian else max(overlap, 1)
-    attributes: dict[str, Any] = {
+    attributes: dict[str, Value] = {
         "iou_threshold": overlap,
         "iou_thresh_shift": OVERLAP_BITS,
         "areas_shift": max(0, 2 * boxes.integer.bits + 1 + most.bit_length() - 31),
@@ -138,7 +138,7 @@ def filter_boxes(job: Job) -> Layer:
     """Thresholds are those of the integers: nothing is rounded."""
     layer, boxes, scores = job.layer, job.inputs[0], job.inputs[1]
     score, *sizes = least(layer)
-    attributes: dict[str, Any] = {
+    attributes: dict[str, Value] = {
         "min_size": [int(np.ceil(v * float(scale_of(boxes)))) for v in sizes],
         "score_threshold": below(score, scores),
     }

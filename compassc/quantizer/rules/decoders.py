@@ -8,6 +8,7 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc.graph import Layer, Tensor
+from compassc.graph.values import Value
 from compassc.layers.families.detection.boxes import ANCHOR_MODES, four, proposal_anchors, proposal_sizes, xform_clip
 from compassc.layers.families.detection.fixed import LIMIT, TRUST_BITS
 from compassc.layers.families.detection.yolo import anchors_of_cells, head_of, shifts
@@ -75,7 +76,7 @@ def detection_output(job: Job) -> Layer:
     tables = [v * of_centres for v in t[:2]] + [v * of_sizes for v in sizes]
     ratio = scale / scale_of(proposals)
     factors = [factor(r, 16, FARTHEST_SHIFT) for r in (ratio / of_sizes, ratio / of_centres, ratio)]
-    attributes: dict[str, Any] = {
+    attributes: dict[str, Value] = {
         **_listed(factors),
         "delta_shift": [max(0, int(f.multiplier) - 1).bit_length() for f in factors[:2]],
         "score_threshold_value": below(layer.number("score_threshold", 0.7), scores),
@@ -118,7 +119,7 @@ def region(job: Job) -> Layer:
     cell = min(14, int(np.floor(np.log2(65535 / max(h.columns, h.rows)))))
     fine = int(np.floor(np.log2(65535 / max(float(anchors.max()), 1.0))))
     sizes = factor(F32(2.0**cell * np.exp(STEEPEST) / 65535), 16)
-    attributes: dict[str, Any] = {
+    attributes: dict[str, Value] = {
         "obj_thresh": int(layer.number("obj_thresh", 0.3) * most),
         "col_shift": cell, "row_shift": cell,
         "grid_w_scale": (1 << 15) // h.columns, "grid_h_scale": (1 << 15) // h.rows,

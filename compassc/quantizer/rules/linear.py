@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
+from compassc.graph.values import Value
 from compassc.layers.families.linear.reference import groups_of
 from compassc.quantizer.job import Job, NotQuantised, scale_of
 from compassc.quantizer.numbers import Factor, Levels, common_shift, extremes, factor, levels, quantised_biases
@@ -69,7 +70,7 @@ def linear_levels(job: Job, weights: Array, scale_in: np.generic, out: Tensor, g
     return found, factor(ratio(found.scale), settings.factor_bits)
 
 
-def described(linear: Linear, biases_scale: Array) -> tuple[dict[str, Any], dict[str, Array]]:
+def described(linear: Linear, biases_scale: Array) -> tuple[dict[str, Value], dict[str, Array]]:
     """Attributes and constants that tell of factors and scales: numbers, or constants per channel."""
     if linear.is_one:
         return {

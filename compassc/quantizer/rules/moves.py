@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from compassc.graph import Layer, Tensor
+from compassc.graph.values import Value
 from compassc.layers.arithmetic import approximate_factor, quantise
 from compassc.layers.declare import evaluate
 from compassc.layers.families.pooling.reference import area_of
@@ -202,7 +203,11 @@ def cast(job: Job) -> Layer:
         return job.made(job.as_input(), {"to_dtype": job.input.dtype, "ignore_scale_zp": True})
     out = job.plain(dtype=whole_type(made.dtype))
     own = factor(np.float32(1) / scale_of(job.input), 16)
-    more = {"to_dtype": out.dtype, "clip_mode": "SATURATION", "ignore_scale_zp": job.input.scale == 1.0}
+    more: dict[str, Value] = {
+        "to_dtype": out.dtype,
+        "clip_mode": "SATURATION",
+        "ignore_scale_zp": job.input.scale == 1.0,
+    }
     return job.made(out, {**own.attributes(), **more})
 
 

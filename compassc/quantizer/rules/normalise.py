@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
 from compass_core.arrays import Array, NumpyDType
 from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
+from compassc.graph.values import Value
 from compassc.layers.arithmetic import inverse_root_table
 from compassc.layers.families.normalise.reference import counts_of, norm_axes
 from compassc.quantizer.job import Job, NotQuantised, scale_of
@@ -36,7 +37,7 @@ MOST_8 = 127.0
 """The root of as many elements as 8 bits hold the normalised values of with a whole step."""
 
 
-def _normalised(job: Job, count: int) -> tuple[np.float32, dict[str, Any]]:
+def _normalised(job: Job, count: int) -> tuple[np.float32, dict[str, int | str]]:
     """(scale of the normalised values, attributes of how they are made)."""
     root = np.sqrt(np.float32(count))
     bits = job.bits
@@ -54,7 +55,7 @@ def _normalised(job: Job, count: int) -> tuple[np.float32, dict[str, Any]]:
         shift += shift & 1
         if shift < 0:
             raise NotQuantised(f"it normalises {count} elements, which is too few for 8 bits")
-        made = {"var_shift_value": shift, "var_shift_type": "uint8", "norm_scale_value": 1, "norm_scale_type": "uint8",
+        made: dict[str, int | str] = {"var_shift_value": shift, "var_shift_type": "uint8", "norm_scale_value": 1, "norm_scale_type": "uint8",
                 "norm_shift_value": (shift >> 1) + adjust, "norm_shift_type": "int8" if adjust else "uint8"}  # fmt: skip
         return scale, made
     scale = F32(levels(-float(root), float(root), FULL, bits, True).scale)
@@ -62,7 +63,7 @@ def _normalised(job: Job, count: int) -> tuple[np.float32, dict[str, Any]]:
     return scale, {"var_shift_value": 0, "var_shift_type": "uint8", **own.attributes("norm_")}
 
 
-def _affine(job: Job, out: Tensor, scale: np.float32, each: bool) -> tuple[dict[str, Any], dict[str, Array]]:
+def _affine(job: Job, out: Tensor, scale: np.float32, each: bool) -> tuple[Mapping[str, Value], dict[str, Array]]:
     """Attributes and constants of weights and biases on normalised values in `scale`."""
     layer, settings = job.layer, job.settings
     if "weights" not in layer.constants:
@@ -150,7 +151,12 @@ def moments(job: Job) -> Layer:
     source = job.input
     variance = job.output(False, 1)
     own = factor(scale_of(variance) / (scale_of(source) * scale_of(source)), job.bits)
-    given = {"input_scale_value": 1, "input_scale_type": "uint8", "input_shift_value": 0, "input_shift_type": "int8"}
+    given: dict[str, Value] = {
+        "input_scale_value": 1,
+        "input_scale_type": "uint8",
+        "input_shift_value": 0,
+        "input_shift_type": "int8",
+    }
     return job.made([job.as_input(), variance], {**given, **own.attributes("var_")})
 
 
@@ -164,7 +170,7 @@ def normalization(job: Job) -> Layer:
     low, high = source.low + source.scalar_zero, source.high + source.scalar_zero
     bits = max((-low - 1).bit_length() if low < 0 else 0, max(high, 0).bit_length()) + 1
     drop = max(0, bits + int(np.ceil(np.log2(max(int(own.multiplier), 1)))) - 16)
-    more = {"reciprocal_shift_value": drop, "reciprocal_shift_type": "int8"}
+    more: dict[str, Value] = {"reciprocal_shift_value": drop, "reciprocal_shift_type": "int8"}
     return job.made(out, {**own.attributes(), **more}, LUT)
 
 
@@ -183,7 +189,7 @@ def local_response(job: Job) -> Layer:
     size = F32(layer.integer("size"))
     sums = factor(squares / (scale_of(source) * scale_of(source) * size), job.bits)
     made = factor(scale_of(out) / scale_of(source) / F32(own.scale), job.bits)
-    attributes = {
+    attributes: dict[str, Value] = {
         "scale_sum_value": int(sums.multiplier), "scale_sum_type": sums.type, "shift_sum_value": int(sums.shift),
         "shift_sum_type": "int8",
     }  # fmt: skip
@@ -200,7 +206,7 @@ def normalised_moments(job: Job) -> Layer:
     outs = [job.output(any_signed(mean, shift), 0), job.output(True, 1)]
     squares = Levels(*levels(*job.inside("squares"), FULL, job.bits, False))
     at = real(table_positions(mean, job.settings.table_bits), mean) / counts
-    attributes: dict[str, Any] = {}
+    attributes: dict[str, Value] = {}
     for out, key, given, other, scale in (
         (outs[0], "mean", mean, shift.zero, scale_of(shift)),
         (outs[1], "var", variance, 0, F32(squares.scale)),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from compassc.graph import Layer, Tensor
+from compassc.graph.values import Value
 from compassc.layers.arithmetic import approximate_factor
 from compassc.quantizer.job import Job, NotQuantised, scale_of
 from compassc.quantizer.numbers import WIDEST, factor, index_positions, positions, real, stored
@@ -153,7 +154,7 @@ def power(job: Job) -> Layer:
     at = positions(base.low, base.high, 1 << min(base.integer.bits, job.settings.table_bits or 8))
     with np.errstate(all="ignore"):
         table = stored(np.power(real(at, base), F32(exponent)), out)
-    attributes = {"exponent": float(exponent), "scale_value": 1, "scale_type": "uint8", "shift_value": 0,
+    attributes: dict[str, Value] = {"exponent": float(exponent), "scale_value": 1, "scale_type": "uint8", "shift_value": 0,
                   "shift_type": "int8"}  # fmt: skip
     return job.made(out, attributes, {"lut_log": table})
 
@@ -204,7 +205,7 @@ def where(job: Job) -> Layer:
     return job.made(out, _two([(int(f.multiplier), int(f.shift)) for f in each], each[0].type))
 
 
-def _two(each: list[tuple[int, int]], kind: str) -> dict[str, object]:
+def _two(each: list[tuple[int, int]], kind: str) -> dict[str, Value]:
     return {
         "scale_value": [m for m, _ in each],
         "scale_type": [kind] * len(each),

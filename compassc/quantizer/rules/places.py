@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from compassc.graph import Layer, Tensor
+from compassc.graph.values import Value
 from compassc.layers.arithmetic import quantise
 from compassc.layers.families.regions.fixed import PART, nearest_numbers, reach
 from compassc.layers.families.regions.reference import (
@@ -31,7 +30,7 @@ COARSEST = 0.25
 """How far ends of regions may be off, in pixels of the map."""
 
 
-def _listed(factors: list[Factor], prefix: str = "") -> dict[str, object]:
+def _listed(factors: list[Factor], prefix: str = "") -> dict[str, Value]:
     """The keys of a layer that holds several factors as lists."""
     return {
         f"{prefix}scale_value": [int(f.multiplier) for f in factors],
@@ -52,7 +51,7 @@ def grid_sample(job: Job) -> Layer:
     """Coordinates have as many fraction bits as the range of the grid's type leaves of 16."""
     x, grid = job.inputs[0], _wide(job.inputs[1], "coordinates")
     most = max(abs(grid.integer.low + grid.scalar_zero), abs(grid.integer.high + grid.scalar_zero))
-    factors, attributes = [], dict[str, Any]()
+    factors, attributes = [], dict[str, Value]()
     for i, letter in enumerate(letters_of(x.shape, grid.shape)):
         size = x.shape[-2 - i]
         reach = F32(size - 1 if job.layer.flag("align_corners", False) else size) / scale_of(grid) / F32(2)
@@ -155,7 +154,7 @@ def pyramid(job: Job) -> Layer:
     areas = [int(np.ceil(v * boxes.scalar_scale**2)) for v in (NORMALISED_LEVELS if normalised else LEVELS)]
     many = 1 if normalised else _summed(layer)
     results = [factor(scale_of(out) / (scale_of(m) * F32(many)), 16) for m in maps]
-    attributes: dict[str, Any] = {"levels": areas, **_listed(results)}
+    attributes: dict[str, Value] = {"levels": areas, **_listed(results)}
     if normalised:
         own = factor(F32(1) / scale_of(boxes), PART)
         return job.made(out, {**attributes, "input_scale": int(own.multiplier), "input_shift": int(own.shift)})

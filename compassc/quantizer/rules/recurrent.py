@@ -11,6 +11,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
+from compassc.graph.values import Value
 from compassc.layers.families.recurrent.reference import activation_name, bound_of, output_names, split_weights
 from compassc.quantizer.job import MARKS, Job, NotQuantised, is_plain, scale_of
 from compassc.quantizer.numbers import (
@@ -107,7 +108,7 @@ def state(job: Job, index: int, bits: int, scale: np.float32 | None) -> tuple[Te
         return given, []
     name = job.free(f"{given.name}_cast")
     made = Tensor(name, given.shape, f"int{bits}", float(own), 0, (-high - 1, high))
-    attributes: dict[str, Any] = {"to_dtype": made.dtype, "clip_mode": "saturation", **MARKS}
+    attributes: dict[str, Value] = {"to_dtype": made.dtype, "clip_mode": "saturation", **MARKS}
     if scale_of(given) == own and not given.zero:
         attributes["ignore_scale_zp"] = True
     else:
@@ -200,7 +201,7 @@ def lstm(job: Job) -> list[Layer]:
         "scale": scale.astype(kind), "shift": shift.astype(np.int8), "diff_shifts": drops.astype(np.int8),
         **{f"lut_{k}": gates.items for k in ("it", "ft", "ot")}, "lut_ct": candidates.items, "lut_h": cells.items,
     }  # fmt: skip
-    attributes: dict[str, Any] = {"lut_shift_value": ahead, "lut_shift_type": "int8"}
+    attributes: dict[str, Value] = {"lut_shift_value": ahead, "lut_shift_type": "int8"}
     _describe(found, sums, attributes, constants)
     last = F32(even(*_cell_range(job, layer.input.shape[1] - 1), bits).scale)
     made = job.made(outputs_of(job, {"Y": hidden, "H": hidden, "C": last}, bits), attributes, constants)
@@ -262,7 +263,7 @@ def _lstm_biases(job: Job, values: Array, sums: Array, inputs: int, into_gates: 
     return whole
 
 
-def _describe(found: Levels, sums: Any, attributes: dict[str, object], constants: dict[str, Array]) -> None:
+def _describe(found: Levels, sums: Any, attributes: dict[str, Value], constants: dict[str, Array]) -> None:
     if np.ndim(found.scale) == 0:
         attributes |= {"weights_scale": float(found.scale), "weights_zp": 0, "biases_scale": float(sums),
                        "biases_zp": 0}  # fmt: skip
@@ -300,7 +301,7 @@ def gru(job: Job) -> list[Layer]:
         "lut_zt": gates.items, "lut_ht": candidates.items, "weights_scale": np.asarray(scales, F32),
         "weights_zp": np.zeros(4, np.int32), "biases_scale": np.asarray([own * scales[0], own * scales[2]], F32),
     }  # fmt: skip
-    attributes: dict[str, Any] = {
+    attributes: dict[str, Value] = {
         "scale_value": [int(f.multiplier) for f in six], "scale_type": [f.type for f in six],
         "shift_value": [int(f.shift) for f in six], "shift_type": ["int8"] * 6,
     }  # fmt: skip
@@ -406,7 +407,7 @@ def rnn(job: Job) -> list[Layer]:
     into = [factor(common / s, job.settings.factor_bits) for s in (own_sums, state_sums)]
     biases = quantised_biases(layer.constant("biases").reshape(-1), common, 32)
     absorbed = whole[0].sum(1) * job.input.scalar_zero * float(common / own_sums)
-    attributes: dict[str, Any] = {}
+    attributes: dict[str, Value] = {}
     constants: dict[str, Array] = {
         "weights": np.concatenate(whole, 1).astype(numpy_dtype(found[0].dtype)),
         "biases": np.clip(biases + np.rint(absorbed), -(2**31), 2**31 - 1).astype(np.int32),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from compassc.graph import Layer
+from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
+from compassc.graph.values import Value
 from compassc.quantizer.job import Job, NotQuantised, scale_of
-from compassc.quantizer.numbers import FULL, WIDEST, factor, levels
+from compassc.quantizer.numbers import FULL, WIDEST, Levels, factor, levels
 from compassc.quantizer.rules import rule
 from compassc.quantizer.rules.pairs import any_signed, common_scales
 
@@ -36,7 +35,7 @@ def scatter(job: Job) -> Layer:
         scales = [scales[0], *(round(k / 2) for k in scales[1:])]
         shift -= 1
     kind = "uint8" if job.bits <= 8 else "uint16"
-    attributes: dict[str, Any] = {
+    attributes: dict[str, Value] = {
         "scale_value": scales, "scale_type": ["uint16", kind, kind], "shift_value": shift, "shift_type": "int8",
     }  # fmt: skip
     return job.made(out, attributes)
@@ -63,7 +62,7 @@ def morphology(job: Job) -> Layer:
     while max(int(k) for k in each) > WIDEST:
         each, fine = [float(max(1, round(k / 2))) for k in each], fine - 1
     made = factor(scale_of(out) / most / F32(2.0**fine), job.bits)
-    attributes = {"scale_value": [int(made.multiplier), *(int(k) for k in each)], "scale_type": ["uint16"] * 3,
+    attributes: dict[str, Value] = {"scale_value": [int(made.multiplier), *(int(k) for k in each)], "scale_type": ["uint16"] * 3,
                   "shift_value": int(made.shift), "shift_type": "int8", "weights_scale": float(own.scale),
                   "weights_zp": 0}  # fmt: skip
     return job.made(
@@ -73,6 +72,6 @@ def morphology(job: Job) -> Layer:
     )
 
 
-def _apart(source: Any, own: Any) -> bool:
+def _apart(source: Tensor, own: Levels) -> bool:
     """Whether the scales are too far apart for multipliers."""
     return bool(scale_of(source) / F32(own.scale) < 256 / WIDEST)
