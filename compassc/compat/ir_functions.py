@@ -32,6 +32,7 @@ from ..te import intrinsics
 from ..te.opaque import body_of
 from ..tir.roots import RootBlock, is_root, root_block
 from . import nodes, relay_saving, te_saving
+from .statements import variable
 
 FORMAT = "compassc-ir/2"
 _Relay = relay.Expr | relay.Type | Pattern | Clause | relay.IRModule | Attrs | DictAttrs
@@ -276,7 +277,7 @@ def _kind(name: str) -> type:
 
 def substitute(node: object, vmap: Mapping[E.Var, object]) -> PrimFunc | S.Stmt | Statements | E.Expr:
     """An expression, statement, body or function with variables replaced. TypeError where one of these is no variable."""
-    mapping = {nodes.variable(var): as_expr(value) for var, value in vmap.items()}
+    mapping = {variable(var): as_expr(value) for var, value in vmap.items()}
     if isinstance(node, PrimFunc):
         return node.replace(body=substitute_body(node.body, mapping))
     if isinstance(node, S.Stmt):

@@ -144,7 +144,7 @@ def SpanCheck() -> RelayPass:
     return make("SpanCheck")
 
 
-ADT = tuple
+ADT: type[tuple[object, ...]] = tuple
 """What tuples are when a program runs."""
 
 

@@ -181,7 +181,10 @@ def group_norm_python(
     over = (at + 1, *((a % data.ndim) + ((a % data.ndim) > at) for a in axes if a % data.ndim != at))
     mean, variance = parts.mean(over, keepdims=True), parts.var(over, keepdims=True)
     wide = [n if d == at else 1 for d, n in enumerate(data.shape)]
-    return ((parts - mean) / np.sqrt(variance + epsilon)).reshape(data.shape) * gamma.reshape(wide) + beta.reshape(wide)
+    made: Array = ((parts - mean) / np.sqrt(variance + epsilon)).reshape(data.shape) * gamma.reshape(
+        wide
+    ) + beta.reshape(wide)
+    return made
 
 
 def instance_norm_python(data: Array, gamma: Array, beta: Array, axis: Sequence[int], epsilon: float = 1e-5) -> Array:
@@ -189,7 +192,8 @@ def instance_norm_python(data: Array, gamma: Array, beta: Array, axis: Sequence[
     axes = tuple(a % data.ndim for a in axis)
     mean, variance = data.mean(axes, keepdims=True), data.var(axes, keepdims=True)
     wide = [n if d == 1 else 1 for d, n in enumerate(data.shape)]
-    return (data - mean) / np.sqrt(variance + epsilon) * gamma.reshape(wide) + beta.reshape(wide)
+    made: Array = (data - mean) / np.sqrt(variance + epsilon) * gamma.reshape(wide) + beta.reshape(wide)
+    return made
 
 
 def rms_norm_python(data: Array, weight: Array, bias: Array | None, axis: Sizes, epsilon: float = 1e-5) -> Array:
@@ -197,7 +201,8 @@ def rms_norm_python(data: Array, weight: Array, bias: Array | None, axis: Sizes,
     axes = tuple(a % data.ndim for a in ((axis,) if isinstance(axis, int) else axis))
     wide = [n if d in axes else 1 for d, n in enumerate(data.shape)]
     made = data / np.sqrt((data * data).mean(axes, keepdims=True) + epsilon) * weight.reshape(wide)
-    return made if bias is None else made + bias.reshape(wide)
+    found: Array = made if bias is None else made + bias.reshape(wide)
+    return found
 
 
 def pool_grad_nchw(

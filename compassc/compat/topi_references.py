@@ -166,7 +166,8 @@ def dense(
     if use_bias:
         assert bias is not None, "use_bias asks for a bias"
         made = made + bias
-    return np.maximum(made, 0) if use_relu else made
+    found: Array = np.maximum(made, 0) if use_relu else made
+    return found
 
 
 def batch_matmul(
@@ -175,25 +176,29 @@ def batch_matmul(
     """Products of stacks of matrices, each transposed where it is said."""
     kind = out_dtype or x.dtype
     a, b = (np.swapaxes(v, 1, 2) if t else v for v, t in ((x, trans_x), (y, trans_y)))
-    return np.matmul(a.astype(kind), b.astype(kind))
+    made: Array = np.matmul(a.astype(kind), b.astype(kind))
+    return made
 
 
 def softmax_python(a_np: Array, axis: int = 1) -> Array:
     """Exponentials that add up to 1."""
     e = np.exp(a_np - a_np.max(axis=axis, keepdims=True))
-    return e / e.sum(axis=axis, keepdims=True)
+    made: Array = e / e.sum(axis=axis, keepdims=True)
+    return made
 
 
 def log_softmax_python(a_np: Array, axis: int = 1) -> Array:
     """The logarithm of `softmax_python`."""
     shifted = a_np - a_np.max(axis=axis, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+    made: Array = shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
+    return made
 
 
 def l2_normalize_python(a_np: Array, eps: float, axis: int | Sequence[int] | None = None) -> Array:
     """Elements over the root of the sum of their squares."""
     axes = tuple(axis) if isinstance(axis, Sequence) else axis
-    return a_np / np.sqrt(np.maximum((a_np * a_np).sum(axis=axes, keepdims=True), eps))
+    made: Array = a_np / np.sqrt(np.maximum((a_np * a_np).sum(axis=axes, keepdims=True), eps))
+    return made
 
 
 def layer_norm_python(
@@ -204,7 +209,8 @@ def layer_norm_python(
     mean, variance = data.mean(axes, keepdims=True), data.var(axes, keepdims=True)
     shape = [n if i in {a % data.ndim for a in axes} else 1 for i, n in enumerate(data.shape)]
     made = (data - mean) / np.sqrt(variance + epsilon) * gamma.reshape(shape)
-    return made if beta is None else made + beta.reshape(shape)
+    found: Array = made if beta is None else made + beta.reshape(shape)
+    return found
 
 
 def lrn_python(a_np: Array, size: int, axis: int, bias: float, alpha: float, beta: float) -> Array:
@@ -212,7 +218,8 @@ def lrn_python(a_np: Array, size: int, axis: int, bias: float, alpha: float, bet
     squares = np.moveaxis(a_np * a_np, axis, -1)
     padded = np.pad(squares, [(0, 0)] * (a_np.ndim - 1) + [(size // 2, size - 1 - size // 2)])
     sums = np.lib.stride_tricks.sliding_window_view(padded, size, axis=-1).sum(-1)
-    return a_np / (bias + alpha * np.moveaxis(sums, -1, axis) / size) ** beta
+    made: Array = a_np / (bias + alpha * np.moveaxis(sums, -1, axis) / size) ** beta
+    return made
 
 
 def strided_slice_python(
@@ -249,7 +256,8 @@ def gather_python(data: Array, axis: int, indices: Array) -> Array:
 
 def gather_nd_python(a_np: Array, indices_np: Array) -> Array:
     """Parts by their leading indices, which are along the first axis of `indices_np`."""
-    return a_np[tuple(indices_np.astype("int64"))]
+    made: Array = a_np[tuple(indices_np.astype("int64"))]
+    return made
 
 
 def depth_to_space_python(data: Array, block_size: int, mode: str = "DCR") -> Array:
@@ -304,7 +312,8 @@ def poolnd_python(
 
     def windows(values: Array, value: float) -> Array:
         padded = np.pad(values, [(0, 0), (0, 0), *sides], constant_values=value)
-        return np.lib.stride_tricks.sliding_window_view(padded, size, axis=axes)[chosen]
+        made: Array = np.lib.stride_tricks.sliding_window_view(padded, size, axis=axes)[chosen]
+        return made
 
     inner = tuple(range(-rank, 0))
     if pool_type == "max":

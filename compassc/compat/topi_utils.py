@@ -152,7 +152,8 @@ def within_index(b: Size, e: Size, s: Size, i: Expr) -> Expr:
     up = te.all(i >= b, i < e)
     down = te.all(i <= b, i > e)
     inside = te.Select(steps > 0, te.cast(up, "int32"), te.cast(down, "int32")) != 0
-    return te.all(inside, te.floormod(te.abs(i - b), te.abs(steps)) == 0)
+    made: Expr = te.all(inside, te.floormod(te.abs(i - b), te.abs(steps)) == 0)
+    return made
 
 
 def make_idx(b: Size, e: Size, s: Size, z: Size, i: Expr) -> Expr:
@@ -186,7 +187,8 @@ def _constant(array: object, name: str, rank: int) -> te.Tensor:
             found = te.Select(here, te.const(values[place].item(), str(values.dtype)), found)
         return found
 
-    return te.compute(values.shape, element, name=name)
+    made: te.Tensor = te.compute(values.shape, element, name=name)
+    return made
 
 
 def traverse_inline(s: te.Schedule, final_op: te.Operation, callback: Callable[[te.Operation], object]) -> None:

@@ -11,12 +11,12 @@ from compassc.pass_manager.context import PassContext
 from compassc.relay.backend.extraction import host_kernels, searched_host
 from compassc.relay.backend.kernels import expressed, expressions
 from compassc.relay.operators import Op
-from compassc.relay.tuned import ANCHORS, KNOBS, consulted, function_of, knobs_of
+from compassc.relay.tuned import ANCHORS, KNOBS, Workload, consulted, function_of, knobs_of
 from compassc.targets import Target
 from compassc.te.schedule import Schedule
 from compassc.te.tensor import Tensor
 
-from .contexts import Workload, get_workload
+from .contexts import get_workload
 from .flops import compute_flop
 from .task import Task, create, get_config, template
 

@@ -8,11 +8,12 @@ from typing import overload
 
 from compassc import te
 from compassc.ir.exprs import Expr, FloatImm, IntImm, Var
+from compassc.relay.tuned import Workload
 from compassc.targets import Target
 from compassc.te.schedule import Schedule
 from compassc.te.tensor import Tensor
 
-from .contexts import ApplyConfig, DispatchContext, Workload, get_workload
+from .contexts import ApplyConfig, DispatchContext, get_workload
 from .flops import compute_flop
 from .space import ConfigSpace
 

@@ -78,7 +78,8 @@ def _function(given: Callable[..., T] | str | None) -> Callable[..., T] | None:
         found = get_global_func(given, allow_missing=True)
         if found is None:
             raise ValueError(f"Cannot find global function {given}")
-        return found.body
+        made: Callable[..., T] | None = found.body
+        return made
     return given
 
 

@@ -20,9 +20,10 @@ def _padded(x: Tensor, padding: int) -> Tensor:
         inside = [c for d in inner for c in (place[d] >= 0, place[d] < x.shape[d])]
         return te.if_then_else(te.all(*inside), x(*place), te.const(0, x.dtype))
 
-    return (
+    made: Tensor = (
         te.compute(shape, point, name="PadInput") if padding else te.compute(shape, lambda *at: x(*at), name="PadInput")
     )
+    return made
 
 
 def _convolved(

@@ -29,11 +29,13 @@ def binarize_pack(data: Tensor, axis: int | None = None, name: str = "PackedInpu
         bits = [_bit(data, i, at, 32, k) for k in range(32)]
         return _joined([te.cast(te.Select(b >= 0, 1, 0), "uint32") for b in bits], "uint32")
 
-    return te.compute(made, word, name=name, tag="binarize_pack")
+    found: Tensor = te.compute(made, word, name=name, tag="binarize_pack")
+    return found
 
 
 def _bit(data: Tensor, i: tuple[te.Var, ...], axis: int, width: int, k: int) -> Expr:
-    return data[tuple(v * width + k if d == axis else v for d, v in enumerate(i))]
+    made: Expr = data[tuple(v * width + k if d == axis else v for d, v in enumerate(i))]
+    return made
 
 
 def _joined(bits: list[Expr], kind: str) -> Expr:
@@ -56,12 +58,13 @@ def binary_dense(data: Tensor, weight: Tensor) -> Tensor:
         tag="binary_dense",
     )
     whole = words * 32
-    return te.compute(
+    made: Tensor = te.compute(
         (rows, outputs),
         lambda i, j: te.cast(whole - 2 * differ[i, j], "float32"),
         name="T_binary_dense",
         tag="elemwise",
     )
+    return made
 
 
 def bitpack(
@@ -85,7 +88,8 @@ def bitpack(
         given = [te.cast(_bit(data, own, pack_axis, width, k), pack_type) for k in range(width)]
         return _joined([(g >> te.cast(level, pack_type)) & one for g in given], pack_type)
 
-    return te.compute(made, word, name=name, tag="bitpack")
+    found: Tensor = te.compute(made, word, name=name, tag="bitpack")
+    return found
 
 
 def _product(a: Expr, w: Expr, unipolar: bool, kind: str) -> Expr:
@@ -111,9 +115,11 @@ def bitserial_dense(
 
     def element(i: te.Var, j: te.Var) -> Expr:
         value = _product(a[i, b1, k], w[j, b2, k], unipolar, out_dtype)
-        return te.sum(value << te.cast(b1 + b2, out_dtype), axis=[b1, b2, k])
+        made: Expr = te.sum(value << te.cast(b1 + b2, out_dtype), axis=[b1, b2, k])
+        return made
 
-    return te.compute((rows, outputs), element, name="T_bitserial_dense", tag="bitserial_dense")
+    made: Tensor = te.compute((rows, outputs), element, name="T_bitserial_dense", tag="bitserial_dense")
+    return made
 
 
 def _convolved(
@@ -139,11 +145,13 @@ def _convolved(
         at = (b, y, x, rc, b1) if last else (b, rc, b1, y, x)
         weight = kernel[(ry, rx, rc, o, b2) if last else (o, rc, b2, ry, rx)]
         value = _product(te.if_then_else(inside, a[at], number(0, pack_dtype)), weight, unipolar, out_dtype)
-        return te.sum(value << te.cast(b1 + b2, out_dtype), axis=[rc, ry, rx, b1, b2])
+        made: Expr = te.sum(value << te.cast(b1 + b2, out_dtype), axis=[rc, ry, rx, b1, b2])
+        return made
 
     layout = "nhwc" if last else "nchw"
     whole = (n, *made, outputs) if last else (n, outputs, *made)
-    return te.compute(whole, element, name="T_bitserial_conv2d", tag=f"bitserial_conv2d_{layout}")
+    found: Tensor = te.compute(whole, element, name="T_bitserial_conv2d", tag=f"bitserial_conv2d_{layout}")
+    return found
 
 
 def bitserial_conv2d_nchw(

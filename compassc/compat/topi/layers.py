@@ -310,7 +310,8 @@ def pad(
         return te.if_then_else(te.all(*tests), value, fill) if tests else value
 
     shape = [n if _zero(b) and _zero(a) else n + b + a for n, b, a in zip(own, pad_before, after)]
-    return te.compute(shape, element, name=name, tag="injective,pad")
+    made: Tensor = te.compute(shape, element, name=name, tag="injective,pad")
+    return made
 
 
 def _zero(n: Expr | int) -> bool:

@@ -22,7 +22,10 @@ def _by(x: Tensor, weight: Tensor, name: str) -> Tensor:
     if inputs != depth:
         raise ExpressionError(f"lstm: {inputs} inputs do not go with the weight '{weight.name}' of {depth}")
     k = te.reduce_axis((0, inputs), name="k")
-    return te.compute((steps, batch, outputs), lambda t, b, o: te.sum(x[t, b, k] * weight[o, k], axis=k), name=name)
+    made: Tensor = te.compute(
+        (steps, batch, outputs), lambda t, b, o: te.sum(x[t, b, k] * weight[o, k], axis=k), name=name
+    )
+    return made
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,8 @@ class _Cells:
         for bias in self.biases:
             found = found + bias[o]
         peephole = self.peepholes.get(name)
-        return found if peephole is None else found + peephole[d] * state
+        made: Expr = found if peephole is None else found + peephole[d] * state
+        return made
 
     def cell(self, c: Tensor) -> Callable[[te.Var, te.Var, te.Var], Expr]:
         """The next states of cells, of those in `c`."""
@@ -54,7 +58,8 @@ class _Cells:
         def element(t: te.Var, b: te.Var, d: te.Var) -> Expr:
             before = c[t - 1, b, d]
             forget, take = (f_act(self.gate(n, t, b, d, before)) for n in "FI")
-            return forget * before + take * g_act(self.gate("G", t, b, d, before))
+            made: Expr = forget * before + take * g_act(self.gate("G", t, b, d, before))
+            return made
 
         return element
 
@@ -104,10 +109,12 @@ def lstm(
 
 def _first(given: Tensor | None, shape: tuple[int, int, int], kind: str, name: str) -> Tensor:
     """The states before the first step: those that are given, or zeros."""
-    return te.compute(shape, lambda t, b, d: te.const(0, kind) if given is None else given[b, d], name=name)
+    made: Tensor = te.compute(shape, lambda t, b, d: te.const(0, kind) if given is None else given[b, d], name=name)
+    return made
 
 
 def _later(states: Tensor, name: str) -> Tensor:
     """The states after each step."""
     steps, batch, width = numbers(states, "lstm")
-    return te.compute((steps - 1, batch, width), lambda t, b, d: states[t + 1, b, d], name=name)
+    made: Tensor = te.compute((steps - 1, batch, width), lambda t, b, d: states[t + 1, b, d], name=name)
+    return made

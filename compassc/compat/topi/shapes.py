@@ -57,12 +57,14 @@ def ceil_log2(x: Tensor) -> Tensor:
             found = found + te.Select(value > te.const(1 << power, "int64"), te.const(1, "int64"), te.const(0, "int64"))
         return te.cast(found, x.dtype)
 
-    return te.compute(x.shape, element, name="T_ceil_log2", tag="elemwise")
+    made: Tensor = te.compute(x.shape, element, name="T_ceil_log2", tag="elemwise")
+    return made
 
 
 def reinterpret(x: Tensor, dtype: str) -> Tensor:
     """The bits of each element as another type of the same width."""
-    return te.compute(x.shape, lambda *i: te.reinterpret(dtype, x[i]), name="tensor", tag="elemwise")
+    made: Tensor = te.compute(x.shape, lambda *i: te.reinterpret(dtype, x[i]), name="tensor", tag="elemwise")
+    return made
 
 
 def fixed_point_multiply(x: Tensor, multiplier: int, shift: int) -> Tensor:
@@ -91,7 +93,8 @@ def arange(start: object, stop: object = None, step: object = 1, dtype: str = "f
     first, last = (0, start) if stop is None else (start, stop)
     made = np.arange(_plain(first), _plain(last), _plain(step))
     begin, by = number(_plain(first), dtype), number(_plain(step), dtype)
-    return te.compute((len(made),), lambda i: begin + by * te.cast(i, dtype), name="T_arange", tag="injective")
+    found: Tensor = te.compute((len(made),), lambda i: begin + by * te.cast(i, dtype), name="T_arange", tag="injective")
+    return found
 
 
 def _plain(value: object) -> int | float:
@@ -161,9 +164,10 @@ def expand_like(a: Tensor, shape_like: Tensor, axis: Sequence[int] | int) -> Ten
     """`a` with new axes of the extents of `shape_like`."""
     at = sorted(axis_of(d, shape_like.ndim, "expand_like") for d in ([axis] if isinstance(axis, int) else axis))
     others = [d for d in range(shape_like.ndim) if d not in at]
-    return te.compute(
+    made: Tensor = te.compute(
         shape_like.shape, lambda *i: a[tuple(i[d] for d in others) or (0,)], name="T_expand_like", tag="broadcast"
     )
+    return made
 
 
 def reverse_sequence(a: Tensor, seq_lengths: Tensor, seq_axis: int = 1, batch_axis: int = 0) -> Tensor:
@@ -228,7 +232,8 @@ def shape(array: Tensor, dtype: str = "int32") -> Tensor:
             found = te.Select(i == d, te.cast(n, dtype), found)
         return found
 
-    return te.compute((len(own),), element, name="T_shape", tag="injective")
+    made: Tensor = te.compute((len(own),), element, name="T_shape", tag="injective")
+    return made
 
 
 def ndarray_size(array: Tensor, dtype: str = "int32") -> Tensor:
@@ -236,7 +241,8 @@ def ndarray_size(array: Tensor, dtype: str = "int32") -> Tensor:
     total: Expr | int = 1
     for n in sizes(array):
         total = total * n
-    return te.compute((1,), lambda i: te.cast(total, dtype), name="ndarray_size", tag="injective")
+    made: Tensor = te.compute((1,), lambda i: te.cast(total, dtype), name="ndarray_size", tag="injective")
+    return made
 
 
 def sequence_mask(data: Tensor, valid_length: Tensor, mask_value: float = 0, axis: int = 0) -> Tensor:
@@ -275,7 +281,8 @@ def unravel_index(indices: Tensor, shape: object) -> Tensor:
             found = te.Select(d == axis, te.floormod(te.floordiv(place, step), n), found)
         return found
 
-    return te.compute([len(extents), *sizes(indices)], element, name="T_unravel", tag="injective")
+    made: Tensor = te.compute([len(extents), *sizes(indices)], element, name="T_unravel", tag="injective")
+    return made
 
 
 def sparse_to_dense(
@@ -351,7 +358,8 @@ def _last_beyond(data: Tensor, counts: Tensor, axis: int, is_ascend: bool) -> Te
         row = flat_index([v for n, v in enumerate(i) if n != at], others)
         return te.if_then_else(i[at] < counts[row], data[i], last)
 
-    return te.compute(extents, element, name="T_valid", tag="injective")
+    made: Tensor = te.compute(extents, element, name="T_valid", tag="injective")
+    return made
 
 
 def topk(
