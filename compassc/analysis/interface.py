@@ -7,22 +7,25 @@ legalised module for the stages after.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from compass_core import targets
-from compass_core.extents.structure import Program
 
 from ..ir import exprs as E
 from ..ir.stmts import IRModule
 from ..ir.visit import walk_exprs, walk_stmts
 from . import extents, roles
 
+if TYPE_CHECKING:
+    from compass_core.aipubin.kernelinfo import ParamFields
+    from compass_core.extents.structure import Program
+
 
 @dataclass(frozen=True)
 class Interface:
     """`params`, `extents` and `groups` of `NAME.params.json` (docs/internals/files.md)."""
 
-    params: list[dict[str, Any]]
+    params: list[ParamFields]
     extents: Program | None
     groups: int = 1
 

@@ -7,7 +7,7 @@ to the set of parameters it may derive from. That is a superset of the real orig
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from compass_core.errors import CompassError
 
@@ -16,6 +16,9 @@ from ..ir import stmts as S
 from ..ir.dtypes import PointerType
 from ..ir.visit import walk_exprs, walk_stmts
 from ..ops.effects import touched
+
+if TYPE_CHECKING:
+    from compass_core.aipubin.kernelinfo import ParamFields
 
 DESCRIPTOR_OPS = ("aiff", "async_aiff")
 
@@ -111,13 +114,13 @@ class _Analysis:
                     getattr(out, name).update(self.origins(e.args[i], known))
 
 
-def parameters(module: S.IRModule) -> list[dict[str, Any]]:
+def parameters(module: S.IRModule) -> list[ParamFields]:
     """The `params` of NAME.params.json for the module's entry function. Values, and shapes not given by S.match_buffer, are unknown yet."""
     entry = module.entry_func
     summary = _Analysis(module).summary(module.entry)
     shapes = entry.attr("shapes", {})
     counts: dict[str, int] = {}
-    out: list[dict[str, object]] = []
+    out: list[ParamFields] = []
     for i, p in enumerate(entry.params):
         if not isinstance(p.dtype, PointerType):
             out.append({"name": p.name, "kind": "scalar", "dtype": str(p.dtype), "role": "attr", "value": None})
@@ -125,6 +128,7 @@ def parameters(module: S.IRModule) -> list[dict[str, Any]]:
         role = _role(i, p, summary, entry)
         index = counts.get(role, 0)
         counts[role] = index + 1
+        shape, dims = _dims(p, shapes)
         out.append(
             {
                 "name": p.name,
@@ -134,9 +138,11 @@ def parameters(module: S.IRModule) -> list[dict[str, Any]]:
                 "role": role,
                 "index": index,
                 "read": i in summary.reads,
-                **_dims(p, shapes),
+                "shape": shape,
             }
         )
+        if dims is not None:
+            out[-1]["dims"] = dims
     return out
 
 
@@ -155,13 +161,15 @@ def _role(i: int, p: E.Var, summary: Summary, entry: S.PrimFunc) -> str:
     return "const" if p.pointer_type.scope == "global.1" else "input"
 
 
-def _dims(p: E.Var, shapes: dict[str, list[object]]) -> dict[str, object]:
+def _dims(p: E.Var, shapes: dict[str, list[int | str | None]]) -> tuple[list[int] | None, list[int | str] | None]:
     """The shape S.match_buffer gave: `shape` when constant, else `dims` with names of scalar parameters."""
     dims = shapes.get(p.name)
-    if dims is None or None in dims:
-        return {"shape": None}
+    known = [d for d in dims or () if d is not None]
+    if dims is None or len(known) < len(dims):
+        return None, None
     if p.pointer_type.elem.is_vector:
-        dims = [*dims, p.pointer_type.elem.lanes]
-    if all(isinstance(d, int) for d in dims):
-        return {"shape": list(dims)}
-    return {"shape": None, "dims": list(dims)}
+        known.append(p.pointer_type.elem.lanes)
+    sizes = [d for d in known if isinstance(d, int)]
+    if len(sizes) == len(known):
+        return sizes, None
+    return None, known

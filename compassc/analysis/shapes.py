@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from compass_core.aipubin.dtypes import element_dtype, scalar_value
 from compass_core.extents import evaluate
 
+if TYPE_CHECKING:
+    from compass_core.aipubin.kernelinfo import KernelFields
 
-def known_shapes(params: Mapping[str, Any], values: Mapping[str, int | float], tecs: int) -> dict[str, tuple[int, ...]]:
+
+def known_shapes(params: KernelFields, values: Mapping[str, int | float], tecs: int) -> dict[str, tuple[int, ...]]:
     """Shapes of the tensors of a `NAME.params.json` whose sizes do not depend on run-time scalars or on data.
 
     `values` are the scalars fixed at build. Tensors that are not in the result get their size when the kernel runs.
@@ -17,7 +20,8 @@ def known_shapes(params: Mapping[str, Any], values: Mapping[str, int | float], t
     shapes: dict[str, tuple[int, ...]] = {}
     types = {p["name"]: p["dtype"] for p in params["params"] if p["kind"] == "scalar"}
     values = {name: scalar_value(element_dtype(types[name]), v) if name in types else v for name, v in values.items()}
-    extents = evaluate(params["extents"], values, tecs) if params.get("extents") else {}
+    program = params.get("extents")
+    extents = evaluate(program, values, tecs) if program else {}
     for p in params["params"]:
         if p["kind"] != "pointer":
             continue

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from compass_core import aipubin, files, targets
+from compass_core.aipubin.kernelinfo import KernelFields
 from compass_core.elf import link
 from compass_core.elf.hostcode import ENTRY_PREFIX, HostCodeError, parse_text_blob
 from compass_core.errors import CompassError, Span
@@ -174,7 +175,7 @@ def _params(path: Path) -> list[Table]:
     return [(title, columns, [*rows, ("runs on", f"{params.get('groups', 1)} of {cores} cores")]), *others]
 
 
-def _parameter_tables(params: dict[str, Any]) -> list[Table]:
+def _parameter_tables(params: KernelFields) -> list[Table]:
     general = [(key, _cell(value)) for key, value in params.items() if not isinstance(value, (list, dict))]
     return [
         ("kernel", ("what", "value"), general),
@@ -182,7 +183,7 @@ def _parameter_tables(params: dict[str, Any]) -> list[Table]:
     ]
 
 
-def _parameter_rows(params: list[dict[str, object]]) -> list[tuple[str, ...]]:
+def _parameter_rows(params: Sequence[Mapping[str, object]]) -> list[tuple[str, ...]]:
     return [tuple(_cell(param.get(column)) for column in PARAMETER_COLUMNS) for param in params]
 
 

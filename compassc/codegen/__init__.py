@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from compass_core import PARAMS_FORMAT
 from compass_core.errors.excerpts import portable_name
 
 if TYPE_CHECKING:
+    from compass_core.aipubin.kernelinfo import KernelFields
+
     from ..analysis.interface import Interface
     from ..ir.stmts import IRModule
     from ..pass_manager import PassOptions
     from .c_unit import Unit
+
+
+Place = list[int | list[list[int]]]
+"""Where a line of C comes from: file, line, and its parts, if it has such of other places."""
+
+
+class LineMap(TypedDict):
+    """The content of `NAME.cl.map`, see `line_map`."""
+
+    files: list[str]
+    lines: list[Place | None]
+    arrays: list[dict[str, object]]
 
 
 @dataclass(frozen=True)
@@ -20,8 +34,8 @@ class CodegenResult:
     """The C text, the content of its `.cl.map`, and the content of `.params.json`."""
 
     text: str
-    line_map: dict[str, Any]
-    params: dict[str, Any]
+    line_map: LineMap
+    params: KernelFields
 
 
 def generate(lowered: IRModule, options: PassOptions | None = None) -> CodegenResult:
@@ -41,18 +55,18 @@ def emit(legalised: IRModule, interface: Interface) -> CodegenResult:
     return CodegenResult(text, line_map(unit), parameters(legalised, interface, unit))
 
 
-def line_map(unit: Unit) -> dict[str, object]:
+def line_map(unit: Unit) -> LineMap:
     """`{"files": [...], "lines": [null or [file, line] or [file, line, parts], ...], "arrays": [...]}`: an item per line and array.
 
     `parts` are `[offset, file, line, column]`: from there on the line comes from another line of the kernel.
     """
     files: dict[str, int] = {}
-    places: list[list[Any] | None] = []
+    places: list[Place | None] = []
     for line in unit.lines:
         if line.span is None:
             places.append(None)
             continue
-        place: list[Any] = [files.setdefault(portable_name(line.span.file), len(files)), line.span.line]
+        place: Place = [files.setdefault(portable_name(line.span.file), len(files)), line.span.line]
         if line.parts:
             number = [files.setdefault(portable_name(span.file), len(files)) for _, span in line.parts]
             place.append([[at, n, span.line, span.col] for n, (at, span) in zip(number, line.parts)])
@@ -60,9 +74,9 @@ def line_map(unit: Unit) -> dict[str, object]:
     return {"files": list(files), "lines": places, "arrays": [array._asdict() for array in unit.arrays]}
 
 
-def parameters(legalised: IRModule, interface: Interface, unit: Unit) -> dict[str, Any]:
+def parameters(legalised: IRModule, interface: Interface, unit: Unit) -> KernelFields:
     """The description of the kernel for the stages after codegen (docs/internals/files.md, NAME.params.json)."""
-    return {
+    made: KernelFields = {
         "format": PARAMS_FORMAT,
         "kernel": legalised.entry,
         "target": legalised.target,
@@ -70,5 +84,7 @@ def parameters(legalised: IRModule, interface: Interface, unit: Unit) -> dict[st
         "stack_size": unit.stack_size,
         "params": interface.params,
         "extents": interface.extents,
-        **({"groups": interface.groups} if interface.groups > 1 else {}),
     }
+    if interface.groups > 1:
+        made["groups"] = interface.groups
+    return made

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from compass_core import switches, targets
 from compassc.driver.choices import collecting
@@ -14,6 +14,8 @@ from compassc.driver.files import sha256_of, stage_files
 from compassc.driver.stages import STAGES, Stage, find_stage
 
 if TYPE_CHECKING:
+    from compass_core.aipubin.kernelinfo import KernelFields
+    from compass_core.arrays import Array
     from compassc.analysis.interface import Interface
     from compassc.codegen import CodegenResult
     from compassc.ir import IRModule
@@ -46,7 +48,7 @@ class Request:
     pipelines: dict[str, tuple[str, ...]] = field(default_factory=dict)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     values: dict[str, int | float] = field(default_factory=dict)
-    consts: dict[str, Any] = field(default_factory=dict)
+    consts: dict[str, Array] = field(default_factory=dict)
     fix_shapes: bool = True
     clang: str | None = None
     cc_flags: tuple[str, ...] = ()
@@ -104,7 +106,7 @@ class Build:
     interface: Interface | None = None
     sources: frozenset[str] | None = None
     generated: CodegenResult | None = None
-    params: dict[str, Any] | None = None
+    params: KernelFields | None = None
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     warnings: str = ""
     notes: list[str] = field(default_factory=list)

@@ -6,7 +6,7 @@ import json
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core import VERSION, files
 from compass_core.errors import CompassError
@@ -26,7 +26,7 @@ def write_build_record(build: Build) -> Path:
         "entry": build.name,
         "set": dict(request.values),
         "shapes": {name: list(shape) for name, shape in request.shapes.items()},
-        "parameters": [_parameter(build, param) for param in (build.params or {}).get("params", [])],
+        "parameters": [_parameter(build, param) for param in (build.params["params"] if build.params else ())],
     }
     return write_record(build.folder, build.target.name, build.records, about, build.versions or _clang_version(build))
 
@@ -53,13 +53,13 @@ def write_record(
     return files.write(folder / "build.yaml", "".join(f"{line}\n" for line in _yaml(content, "")))
 
 
-def _parameter(build: Build, param: dict[str, object]) -> dict[str, Any]:
+def _parameter(build: Build, param: Mapping[str, object]) -> dict[str, object]:
     """A parameter with the shape or value that the build found or was given."""
     shown = {key: param[key] for key in _PARAMETER_KEYS if key in param}
     if param["name"] in build.shapes:
-        shown["shape"] = list(build.shapes[param["name"]])
+        shown["shape"] = list(build.shapes[str(param["name"])])
     if param["name"] in build.request.values:
-        shown["value"] = build.request.values[param["name"]]
+        shown["value"] = build.request.values[str(param["name"])]
     return shown
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from compass_core import PARAMS_FORMAT, files, targets
 from compass_core.errors import CompassError, Span, UsageError, together
@@ -23,6 +23,8 @@ from compassc.driver.files import json_text, read_graph
 from compassc.driver.interface import interface_text, read_interface
 
 if TYPE_CHECKING:
+    from compass_core.aipubin.kernelinfo import KernelFields
+    from compassc.codegen import LineMap
     from compassc.driver.build import Build
     from compassc.ir.stmts import IRModule
     from compassc.te import TEKernel
@@ -192,7 +194,7 @@ def _codegen(build: Build) -> list[Path]:
     ]
 
 
-def _with_digests(line_map: dict[str, Any], sources: frozenset[str]) -> dict[str, object]:
+def _with_digests(line_map: LineMap, sources: frozenset[str]) -> dict[str, object]:
     """The line map with the digests of its files; null for a file that has changed, or is not one of `sources`."""
     found = (file_digest(file) for file in line_map["files"])
     return {**line_map, "sha256": [digest if digest in sources else None for digest in found]}
@@ -240,7 +242,7 @@ def _load_object(build: Build, path: Path) -> None:
     _adopt_target(build, build.params["target"], params)
 
 
-def read_kernel(path: Path) -> dict[str, Any]:
+def read_kernel(path: Path) -> KernelFields:
     """The content of a `NAME.params.json`; CompassError when anything in it is not in order."""
     from compass_core.aipubin import KernelInfo
 
@@ -252,7 +254,7 @@ def read_kernel(path: Path) -> dict[str, Any]:
     return params
 
 
-def read_params(path: Path) -> dict[str, Any]:
+def read_params(path: Path) -> KernelFields:
     """The content of a `NAME.params.json`, of which only format and target were looked at; CompassError when it is none."""
     params = jsontext.parse(files.read_text(path), str(path), code="bad-params")
     known = isinstance(params, dict) and params.get("format") == PARAMS_FORMAT

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,11 @@ from compass_core.errors import CompassError
 
 from ..gbuilder.dsl_files import DescriptorWord
 from .aiff import DescChainArray
-from .aiff.chain import CONTROL_CHAIN, DescChain
+from .aiff.chain import CONTROL_CHAIN, DescChain, Word
 from .aiff.encode import LENGTH, NEXT_LENGTH
+
+if TYPE_CHECKING:
+    from compass_core.aipubin.kernelinfo import ParamFields
 
 NEXT_ADDRESS = 1
 """The word of a control descriptor that holds the address of the one behind it."""
@@ -26,15 +29,15 @@ class ExpandedCall:
     """A call with descriptors: the parameters with those that chains add, the arrays in their order (without the
     descriptors), and the words of each descriptor parameter."""
 
-    params: list[dict[str, Any]]
+    params: list[ParamFields]
     args: list[Any]
     words: dict[str, list[DescriptorWord]]
 
 
-def expand(kernel: str, params: Sequence[Mapping[str, Any]], args: Sequence[Any]) -> ExpandedCall:
+def expand(kernel: str, params: Sequence[ParamFields], args: Sequence[Any]) -> ExpandedCall:
     """A call with its descriptor chains expanded to arrays. CompassError when a chain uses an argument in a
     way its parameter does not allow."""
-    known = [dict(param) for param in params]
+    known = [param.copy() for param in params]
     given = list(args)
     for param, arg in zip(params, args, strict=True):
         if isinstance(arg, np.ndarray) and not arg.flags.c_contiguous:
@@ -61,7 +64,7 @@ def expand(kernel: str, params: Sequence[Mapping[str, Any]], args: Sequence[Any]
     return ExpandedCall(known, kept, words)
 
 
-def _shape(param: Mapping[str, Any], array: Array) -> list[int]:
+def _shape(param: ParamFields, array: Array) -> list[int]:
     element = element_dtype(param["dtype"])
     return list(array.shape) if array.dtype.name == element.name else [array.nbytes // element.size]
 
@@ -72,9 +75,7 @@ def _index_of(array: Array, args: Sequence[object]) -> int | None:
     return next(found, None)
 
 
-def _add_arrays(
-    kernel: str, name: str, chains: DescChainArray, known: list[dict[str, object]], given: list[object]
-) -> None:
+def _add_arrays(kernel: str, name: str, chains: DescChainArray, known: list[ParamFields], given: list[object]) -> None:
     """Appends the arrays that are no arguments; an argument that a chain writes becomes an output."""
     for role, short, attribute in (
         ("input", "in", "inputs"),
@@ -101,7 +102,7 @@ def _add_arrays(
                 given.append(array)
                 count += 1
             elif role == "output":
-                known[at].update(role="output", read=known[at]["read"] or known[at]["role"] == "input")
+                known[at].update({"role": "output", "read": known[at]["read"] or known[at]["role"] == "input"})
             elif role == "const" and known[at]["role"] != "const":
                 raise CompassError(
                     f"{kernel}: a chain of '{name}' uses '{known[at]['name']}' as a constant, but its "
@@ -110,7 +111,7 @@ def _add_arrays(
                 )
 
 
-def _number(params: list[dict[str, Any]]) -> None:
+def _number(params: list[ParamFields]) -> None:
     """Numbers inputs, outputs and constants anew, in order."""
     counts: dict[str, int] = {}
     for param in params:
@@ -120,7 +121,7 @@ def _number(params: list[dict[str, Any]]) -> None:
 
 
 def _words(
-    kernel: str, chains: DescChainArray, start: int, known: Sequence[Mapping[str, object]], given: Sequence[object]
+    kernel: str, chains: DescChainArray, start: int, known: Sequence[ParamFields], given: Sequence[object]
 ) -> list[DescriptorWord]:
     """The words of one descriptor argument, which begins `start` bytes behind the descriptors' base."""
     words: list[DescriptorWord] = []
@@ -137,12 +138,13 @@ def _links(chain: DescChain, descriptor: Sequence[object]) -> bool:
     return chain.kind == CONTROL_CHAIN and bool(descriptor[LENGTH]) and bool(descriptor[NEXT_LENGTH])
 
 
-def _word(kernel: str, word: Any, known: Sequence[Mapping[str, Any]], given: Sequence[Any]) -> DescriptorWord:
+def _word(kernel: str, word: Word, known: Sequence[ParamFields], given: Sequence[object]) -> DescriptorWord:
     if not isinstance(word, np.ndarray):
         return int(word)
     at = _index_of(base_of(word), given)
     assert at is not None, "every array of a chain is an argument by now"
     placed = given[at]
+    assert isinstance(placed, np.ndarray)
     offset = word.__array_interface__["data"][0] - placed.__array_interface__["data"][0]
     if not 0 <= offset < placed.nbytes:
         raise CompassError(

@@ -22,6 +22,8 @@ from .dumps import write_inputs, write_outputs
 from .remote import get_rpc_session
 
 if TYPE_CHECKING:
+    from compass_core.aipubin.kernelinfo import ParamFields
+    from compass_core.arrays import Array
     from compass_runtime import rpc
     from compass_runtime.compass_module import CompassModule
     from compass_runtime.profile.result import Profile
@@ -61,7 +63,7 @@ class Executor:
         assert build.generated is not None and build.params is not None
         self.name = build.name
         self.c_code: str = build.generated.text
-        self.params: list[dict[str, Any]] = build.params["params"]
+        self.params: list[ParamFields] = build.params["params"]
         self.path: Path = build.request.output
         self.options: ControlOptions = control_options()
         self._build = build
@@ -211,7 +213,7 @@ class Executor:
         program, passed = self._prepare(args)
         with program.caller.loaded(passed) as job:
 
-            def run(seed: int) -> dict[str, Any]:
+            def run(seed: int) -> dict[str, Array]:
                 job.revive()
                 assert job.refill is not None
                 job.refill()

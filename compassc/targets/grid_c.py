@@ -21,10 +21,11 @@ from compassc.ir.rules import rule, table
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.targets.ctext import CText, NoForm, identifier
 from compassc.targets.dialects import Dialect
-from compassc.targets.signature import Size, names_of
+from compassc.targets.signature import names_of
 from compassc.te.machine import launches
 
 if TYPE_CHECKING:
+    from compass_runtime.arguments import Written as Size
     from compassc.targets.target import Target
 
 _WRAPPING = ("add", "sub", "mul")
@@ -93,7 +94,10 @@ def program_of(function: S.PrimFunc, plain: S.PrimFunc, dialect: Dialect) -> Pro
         head = f"{dialect.kernel} {name}({', '.join(params)}) {{"
         texts.append("\n".join([head, *printer.lines, "}"]))
         threads = _threads(before, sizes)
-        grid, block = (tuple(threads.get(f"{unit}_{dim}", 1) for dim in "xyz") for unit in ("blockIdx", "threadIdx"))
+        grid, block = (
+            (threads.get(f"{unit}_x", 1), threads.get(f"{unit}_y", 1), threads.get(f"{unit}_z", 1))
+            for unit in ("blockIdx", "threadIdx")
+        )
         launches.append(Launch(name, tuple(names[v] for v in given), grid, block))
     workspaces = tuple((names[s.buffer.data], _space(s.buffer, names)) for s in spaces)
     imported = function.attr("import_c", ())

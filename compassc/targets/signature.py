@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -14,8 +14,8 @@ from compassc.ir.visit import all_exprs, walk_exprs, walk_stmts
 from compassc.targets.ctext import NoForm
 from compassc.te.lowering import IMPLIED_SIZES
 
-Size = Any
-"""An extent as JSON: a number, the name of a parameter, or [operator, size, size]."""
+if TYPE_CHECKING:
+    from compass_runtime.arguments import Written as Size
 
 
 def of(function: S.PrimFunc) -> dict[str, Any]:

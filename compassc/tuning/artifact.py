@@ -90,7 +90,7 @@ def _made(task: Task, candidate: Candidate) -> Artifact:
         lowered = passes.lower(module, options, check_resources)
         legalised = passes.legalize(lowered, options)
         made = codegen.emit(legalised, interface_of(lowered))
-    tables = [array["symbol"] for array in made.line_map["arrays"] if array["scope"] == "constant"]
+    tables = [str(array["symbol"]) for array in made.line_map["arrays"] if array["scope"] == "constant"]
     arguments = None if program.arguments is None else tuple(program.arguments)
     return Artifact(made.text, made.params, (*(f.name for f in legalised.functions), *tables), arguments)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Expr, IntImm, Var
@@ -21,7 +22,6 @@ from compassc.topi.schedules import inputs_of
 from compassc.tuning.space import Candidate, Space
 from compassc.tuning.task import Infeasible, Program, Tolerance, Workload
 
-Array = Any
 _NEAR = {"float16": (1e-2, 2e-3), "bfloat16": (4e-2, 2e-2), "float32": (1e-3, 1e-4)}
 """By type how far results may be off: of the element, and of the largest one. Sums come in any order."""
 

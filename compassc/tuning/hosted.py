@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_runtime import device, get_global_func, load_module
 from compass_runtime.ndarray import array, empty
 from compassc.cluster import Lost
 from compassc.cluster.timed import TimedProcess
 
-Argument = Any
+Argument = Array | tuple[Sequence[int], str]
 """An array that is given, or `(shape, dtype)` of one that is filled at random."""
 
 

@@ -13,6 +13,7 @@ from compass_core.errors.suggest import help_for
 
 if TYPE_CHECKING:
     from compass_core.extents import Extent
+    from compass_core.extents.structure import Program
 
 Shape = tuple[int, ...]
 MOST_ROOM = 1 << 24
@@ -82,7 +83,7 @@ def resolve_shapes(
     """
     tensors = {p.name: p for p in (*info.by_role("input"), *info.by_role("output"))}
     _known(info, given, tensors, "inputs and outputs")
-    extents = _extents(info, values, tecs, nulls) if info.extents is not None else {}
+    extents = _extents(info.extents, values, tecs, nulls) if info.extents is not None else {}
     shapes, room = {}, {}
     for name, param in tensors.items():
         if name in nulls:
@@ -109,10 +110,10 @@ def _fits(array: Shape, shape: Shape, extent: Extent | None, may_be_large: bool)
     return extent is not None and extent.elements == prod(shape) and extent.certain < extent.elements
 
 
-def _extents(info: KernelInfo, values: Mapping[str, float], tecs: int, nulls: Collection[str]) -> Mapping[str, Extent]:
+def _extents(program: Program, values: Mapping[str, float], tecs: int, nulls: Collection[str]) -> Mapping[str, Extent]:
     from compass_core.extents import evaluate
 
-    return evaluate(info.extents, dict(values), tecs, nulls)
+    return evaluate(program, dict(values), tecs, nulls)
 
 
 def _shape(

@@ -7,14 +7,15 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from compass_core import files
+from compass_core.arrays import Array
 from compass_runtime.module import Module
 from compassc.ir.exprs import IntImm
 from compassc.targets import Target, build
 from compassc.te.tensor import Tensor
-from compassc.tuning.hosted import Bench, Plan
+from compassc.tuning.hosted import Argument, Bench, Plan
 
 from ..autotvm.measure import MeasureErrorNo
 from ..autotvm.record import target_of, target_text
@@ -267,8 +268,8 @@ def _measured(builder: LocalBuilder, runner: LocalRunner, inp: MeasureInput) -> 
     return MeasureResult(list(found.seconds), MeasureErrorNo.NO_ERROR, None, spent, time.time())
 
 
-def _argument(task: SearchTask, tensor: Tensor, name: str | None) -> object:
+def _argument(task: SearchTask, tensor: Tensor, name: str | None) -> Argument:
     given = None if name is None else task.task_inputs.get(name)
     if given is not None:
-        return given.numpy() if hasattr(given, "numpy") else given
+        return cast(Array, given.numpy() if hasattr(given, "numpy") else given)
     return tuple(d.value for d in tensor.shape if isinstance(d, IntImm)), str(tensor.dtype)

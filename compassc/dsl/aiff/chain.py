@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 
 from compass_core.aiff.registers import AiffError
 from compass_core.arrays import Array, base_of
 
-Word = Any
+Word = int | Array
 """A number, or an array whose address is written in its place."""
 Descriptor = list[Word]
 CONTROL_CHAIN, PARAMETER_CHAIN, ACTIVATION_CHAIN = "ctrl", "param", "act"

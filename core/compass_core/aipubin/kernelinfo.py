@@ -5,18 +5,51 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 from compass_core import PARAMS_FORMAT
 from compass_core.aipubin.dtypes import DType, element_dtype
 from compass_core.errors import CompassError
 from compass_core.reading import jsontext, names
 
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
+
+    from compass_core.extents.structure import Program
+
 Role = Literal["input", "output", "const", "descriptor", "attr"]
 ROLES: tuple[str, ...] = get_args(Role)
 MAX_RANK = 32
 MAX_GROUPS = 64
 MAX_BYTES = 1 << 32
+
+
+class ParamFields(TypedDict):
+    """A parameter in `NAME.params.json`, see `Param`: a scalar has a value, a pointer the rest."""
+
+    name: str
+    kind: str
+    dtype: str
+    role: str
+    scope: NotRequired[str]
+    index: NotRequired[int]
+    read: NotRequired[bool]
+    shape: NotRequired[list[int] | None]
+    dims: NotRequired[list[int | str]]
+    value: NotRequired[float | None]
+
+
+class KernelFields(TypedDict):
+    """The content of `NAME.params.json`, see `KernelInfo`."""
+
+    format: str
+    kernel: str
+    target: str
+    uses_printf: bool
+    stack_size: int
+    params: list[ParamFields]
+    extents: Program | None
+    groups: NotRequired[int]
 
 
 @dataclass(frozen=True)
@@ -63,9 +96,9 @@ class KernelInfo:
     params: tuple[Param, ...]
     uses_printf: bool = False
     stack_size: int = 0x10000
-    extents: Any = None
+    extents: Program | None = None
     groups: int = 1
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, object] = field(default_factory=dict)
 
     def by_role(self, role: str) -> tuple[Param, ...]:
         """The parameters of a role, ordered by their index."""
