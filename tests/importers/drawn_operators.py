@@ -340,9 +340,9 @@ def product(d: Draw) -> Drawn:
 
 
 def fourier(d: Draw) -> Drawn:
-    given = d.some(inverse=[0, 1])
-    onesided = d.randint(0, 1) and not given.get("inverse")
-    x = d.array(2, d.randint(2, 6), 1 if onesided else d.randint(1, 2))
+    given, onesided = d.some(inverse=[0, 1]), d.randint(0, 1)
+    parts = d.randint(1, 2) if not onesided else 2 if given.get("inverse") else 1
+    x = d.array(2, d.randint(2, 6), parts)
     length = [Known(np.asarray(d.randint(2, 7), np.int64))] if d.random() < 0.5 else []
     return Drawn("DFT", [x, *length], {**given, "onesided": onesided}, since=20)
 

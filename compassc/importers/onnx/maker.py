@@ -8,9 +8,10 @@ from typing import Protocol, TypeVar
 from compass_core.arrays import Array
 from compass_core.reading.budget import Budget
 from compassc.importers.declare import Table
+from compassc.importers.onnx.window import Asked
 from compassc.importers.values import ModelTensor
 
-COMMON = Table("compassc.importers.onnx.common")
+COMMON = Table("compassc.importers.onnx.common", None, (Asked,))
 """Operators of ONNX that are the same of layers and of expressions: parts of both tables."""
 operator = COMMON.operator
 Tensor = TypeVar("Tensor", bound=ModelTensor)
@@ -66,8 +67,11 @@ class Maker(Mover[Tensor], Protocol[Tensor]):
     def room(self, *sizes: int, each: int = 8) -> tuple[int, ...]:
         """The shape of an array that is to be made, of elements of `each` bytes, for which the model's budget has room."""
 
-    def onnx(self, name: str, *inputs: Tensor | None, domain: str = "", **attributes: object) -> Tensor:
-        """What an operator of ONNX, in its newest form, makes of tensors."""
+    def onnx(self, name: str, *inputs: Tensor | None, **attributes: object) -> Tensor:
+        """The first result of an operator of ONNX, in its newest form."""
+
+    def onnx_all(self, name: str, *inputs: Tensor | None, **attributes: object) -> list[Tensor]:
+        """All results of an operator of ONNX that has several."""
 
     def outputs(self) -> list[bool]:
         """Which of the node's outputs have names."""

@@ -224,9 +224,14 @@ class Walk(Accounts):
                 self.budget.take(COMPUTED_BYTES, array.nbytes, f"the node '{self.name}'")
         return outputs
 
-    def onnx(self, name: str, *inputs: ModelTensor | None, domain: str = "", **attributes: object) -> Any:
-        """What an operator of ONNX, in its newest form, makes of tensors: part of the node at hand. Refused where none is declared."""
-        declared = self.table.select(domain, name, NEWEST)
+    def onnx(self, name: str, *inputs: ModelTensor | None, **attributes: object) -> Any:
+        """The first result of an operator of ONNX, in its newest form, as part of the node at hand. Refused where none is declared."""
+        made = self.onnx_all(name, *inputs, **attributes)
+        return made[0] if isinstance(made, (list, tuple)) else made
+
+    def onnx_all(self, name: str, *inputs: ModelTensor | None, **attributes: object) -> Any:
+        """What an operator of ONNX makes: a tensor, or a list of them."""
+        declared = self.table.select("", name, NEWEST)
         if declared is None:
             raise Refused(f"it is made of {name}, which is not known here")
         before = self.op, self._within_node

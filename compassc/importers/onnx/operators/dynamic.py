@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from compassc.importers.building import Building
+from compassc.importers.onnx.common.contributed import MICROSOFT
 from compassc.importers.onnx.declare import operator, refuse
 from compassc.importers.onnx.operators.elementwise import arithmetic, cast, combined, extreme, unary
-from compassc.importers.onnx.operators.linear import matmul_integer
 from compassc.importers.onnx.operators.reduce import reduced
 from compassc.importers.values import Value
 
-MICROSOFT = "com.microsoft"
 HIGHEST = 255.0
 ADVICE = "give the float model that it was made from, and quantise that: --calibrate"
 
@@ -37,30 +36,6 @@ def dynamic_quantize(b: Building, x: Value) -> list[Value]:
 
 def _limited(b: Building, x: Value) -> Value:
     return extreme(b, extreme(b, x, _number(0), "MAX"), _number(HIGHEST), "MIN")
-
-
-@operator("DynamicQuantizeMatMul", domain=MICROSOFT)
-def dynamic_quantize_matmul(
-    b: Building, x: Value, y: Value, y_scale: Value, y_zero: Value | None = None, bias: Value | None = None
-) -> Value:
-    level, scale, zero = dynamic_quantize(b, x)
-    return matmul_integer_to_float(b, level, y, scale, y_scale, zero, y_zero, bias)
-
-
-@operator("MatMulIntegerToFloat", domain=MICROSOFT)
-def matmul_integer_to_float(
-    b: Building,
-    x: Value,
-    y: Value,
-    x_scale: Value,
-    y_scale: Value,
-    x_zero: Value | None = None,
-    y_zero: Value | None = None,
-    bias: Value | None = None,
-) -> Value:
-    total = cast(b, matmul_integer(b, x, y, x_zero, y_zero), np.float32)
-    found = arithmetic(b, total, arithmetic(b, x_scale, y_scale, "Mul"), "Mul")
-    return found if bias is None else arithmetic(b, found, bias, "Add")
 
 
 refuse(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from compass_core.arrays import Array
-from compassc.importers.building import Building
+from compassc.importers.building import Building, known, makes
 from compassc.importers.onnx.declare import operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, cast
 from compassc.importers.values import Order, Refused, Value, broadcast_shape, plain, stored_type
@@ -29,6 +29,12 @@ def fully_connected(b: Building, x: Value, weights: Array, biases: Array | None 
         with_activation="NONE",
     )
     return b.value(made, x.dtype)
+
+
+@makes("dense")
+def dense(b: Building, x: Value, weights: Value) -> Value:
+    """x times the transposed weights [O,I], which are known."""
+    return fully_connected(b, x, known(weights))
 
 
 def _swapped(order: Order) -> bool:

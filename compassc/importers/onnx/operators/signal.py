@@ -1,4 +1,4 @@
-"""Sums over products by name of axis, and Fourier transforms: products with matrices that are known."""
+"""Sums over products by name of axis."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from compass_core.arrays import Array
 from compassc.importers.building import Building
-from compassc.importers.onnx.declare import Constant, operator
+from compassc.importers.onnx.declare import operator
 from compassc.importers.onnx.operators.elementwise import arithmetic
 from compassc.importers.onnx.operators.indexing import gather
-from compassc.importers.onnx.operators.linear import fully_connected, multiply
-from compassc.importers.onnx.operators.movement import padded
+from compassc.importers.onnx.operators.linear import multiply
 from compassc.importers.onnx.operators.reduce import reduced
 from compassc.importers.values import Refused, Value
 
@@ -116,89 +114,3 @@ def _aligned(b: Building, x: Value, names: str, wanted: str) -> Value:
     """The axes in the wanted order, with size 1 where there is none."""
     moved = b.transpose(x, [names.index(c) for c in wanted if c in names])
     return b.unsqueeze(moved, [i for i, c in enumerate(wanted) if c not in names])
-
-
-# -- Fourier transforms
-
-
-def _fourier(count: int, inverse: bool, onesided: bool, parts: int, back: bool) -> Array:
-    """The matrix [results * 2, count * parts] of a transform of real (`parts` 1) or complex (2) numbers."""
-    size = count
-    k = np.arange(count // 2 + 1 if onesided and not back else count)
-    angle = 2 * np.pi * np.outer(k, np.arange(size)) / count * (1 if inverse else -1)
-    factor = 1 / count if inverse else 1.0
-    cos, sin = np.cos(angle) * factor, np.sin(angle) * factor
-    matrix = np.zeros((len(k), 2, size, parts))
-    matrix[:, 0, :, 0], matrix[:, 1, :, 0] = cos, sin
-    if parts == 2:
-        matrix[:, 0, :, 1], matrix[:, 1, :, 1] = -sin, cos
-    return matrix.reshape(len(k) * 2, size * parts)
-
-
-@operator("DFT", since=17)
-def dft(
-    b: Building,
-    x: Value,
-    length: Constant | None = None,
-    axis: Constant | None = None,
-    *,
-    inverse: int = 0,
-    onesided: int = 0,
-) -> Value:
-    """A FullyConnected with the matrix of the transform."""
-    at = x.axis(-2 if axis is None else int(axis.reshape(-1)[0]))
-    count = x.shape[at] if length is None else int(length.reshape(-1)[0])
-    if inverse and onesided:
-        return _inverse_of_half(b, x, at, length)
-    if count < x.shape[at]:
-        x = b.sliced(x, [0], [count], [1], [at])
-    elif count > x.shape[at]:
-        x = padded(b, x, [(0, count - x.shape[at] if a == at else 0) for a in range(x.rank)])
-    parts = x.shape[-1]
-    b.room(2, count, count, parts)
-    perm = [*(a for a in range(x.rank - 1) if a != at), at, x.rank - 1]
-    moved = b.transpose(x, perm)
-    lead = moved.shape[:-2]
-    matrix = _fourier(count, bool(inverse), bool(onesided), parts, False).astype(x.dtype)
-    made = fully_connected(b, b.reshape(moved, (*lead, count * parts)), matrix)
-    found = b.reshape(made, (*lead, matrix.shape[0] // 2, 2))
-    return b.transpose(found, [perm.index(a) for a in range(x.rank)])
-
-
-def _inverse_of_half(b: Building, x: Value, at: int, length: Constant | None) -> Value:
-    """Real numbers from one half of their transform, the other being its mirror image."""
-    half = x.shape[at]
-    count = 2 * (half - 1) if length is None else int(length.reshape(-1)[0])
-    b.room(2, half, count + half)
-    matrix = np.stack([np.fft.irfft(np.eye(half) * unit, count) for unit in (1, 1j)], 1)
-    perm = [*(a for a in range(x.rank - 1) if a != at), at, x.rank - 1]
-    moved = b.transpose(x, perm)
-    flat = b.reshape(moved, (*moved.shape[:-2], half * 2))
-    made = fully_connected(b, flat, matrix.reshape(half * 2, count).T.astype(x.dtype))
-    return b.transpose(b.unsqueeze(made, [x.rank - 1]), [perm.index(a) for a in range(x.rank)])
-
-
-@operator("STFT", since=17)
-def stft(
-    b: Building,
-    x: Value,
-    step: Constant,
-    window: Constant | None = None,
-    length: Constant | None = None,
-    *,
-    onesided: int = 1,
-) -> Value:
-    """Frames gathered, times the window and the matrix of the transform in one."""
-    size = int(length.reshape(-1)[0]) if length is not None else len(window) if window is not None else x.shape[1]
-    hop = int(step.reshape(-1)[0])
-    parts = x.shape[2] if x.rank == 3 else 1
-    count = (x.shape[1] - size) // hop + 1
-    b.room(count + 2 * size * parts, size)
-    index = np.arange(count)[:, None] * hop + np.arange(size)
-    frames = gather(b, x, Value.of(index.astype(np.int32)), axis=1)
-    matrix = _fourier(size, False, bool(onesided), parts, False)
-    if window is not None:
-        matrix = (matrix.reshape(-1, size, parts) * window.reshape(-1, 1)).reshape(matrix.shape)
-    flat = b.reshape(frames, (x.shape[0], count, size * parts))
-    made = fully_connected(b, flat, matrix.astype(x.dtype))
-    return b.reshape(made, (x.shape[0], count, matrix.shape[0] // 2, 2))

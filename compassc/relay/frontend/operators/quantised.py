@@ -82,6 +82,16 @@ def quantize(
     return limited(b, whole, dtype)
 
 
+@operator("DynamicQuantizeLinear", since=11)
+def dynamic_quantize(b: Expressions, x: Term) -> list[Term]:
+    """By 8 bits between the extremes, of which 0 is one."""
+    zero = b.of(np.zeros((), np.float32))
+    low, high = b.call("minimum", b.call("min", x), zero), b.call("maximum", b.call("max", x), zero)
+    scale = b.call("divide", b.call("subtract", high, low), 255)
+    point = limited(b, rounded(b, b.call("divide", b.call("negative", low), scale)), np.uint8)
+    return [quantize(b, x, scale, point), scale, point]
+
+
 @operator("DequantizeLinear")
 def dequantize(
     b: Expressions,

@@ -9,6 +9,7 @@ import numpy as np
 
 from compassc.importers.declare import Constant
 from compassc.importers.onnx.names import SAME_REDUCTIONS
+from compassc.importers.onnx.protobuf import numpy_type
 from compassc.importers.values import Refused
 from compassc.relay.frontend.terms import INDEX, Expressions, Term, operator
 
@@ -134,6 +135,32 @@ def batch_normalization(
         raise Refused("its attribute 'spatial' is 0")
     wide = [b.cast(v, x.dtype) for v in (scale, bias, mean, variance)]
     return b.call("nn.batch_norm", x, *wide, axis=1 if x.rank > 1 else 0, epsilon=epsilon)
+
+
+def _scaled(b: Expressions, x: Term, wide: Term, axes: list[int], epsilon: float, scale: Term) -> tuple[Term, Term]:
+    """By the root of the mean of squares, and one over it."""
+    spread = b.call("mean", b.call("multiply", wide, wide), axis=axes, keepdims=True)
+    by = b.call("divide", b.of(1, wide), b.call("sqrt", b.call("add", spread, epsilon)))
+    return b.call("multiply", b.cast(b.call("multiply", wide, by), x.dtype), scale), by
+
+
+@operator("LayerNormalization", since=17)
+def layer_normalization(
+    b: Expressions, x: Term, scale: Term, bias: Term | None = None, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+) -> list[Term]:  # fmt: skip
+    """Over all axes from `axis` on; its mean and one over its deviation are results, too."""
+    axes, wide = list(range(x.axis(axis), x.rank)), b.cast(x, numpy_type(stash_type))
+    mean = b.call("mean", wide, axis=axes, keepdims=True)
+    made, by = _scaled(b, x, b.call("subtract", wide, mean), axes, epsilon, scale)
+    return [made if bias is None else b.call("add", made, bias), mean, by]
+
+
+@operator("RMSNormalization")
+def rms_normalization(
+    b: Expressions, x: Term, scale: Term, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+) -> Term:
+    wide = b.cast(x, numpy_type(stash_type))
+    return _scaled(b, x, wide, list(range(x.axis(axis), x.rank)), epsilon, scale)[0]
 
 
 @operator("InstanceNormalization", since=6)
