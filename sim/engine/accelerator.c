@@ -44,13 +44,11 @@ static void run(struct tec *tec, struct aiff_plan *plan, int event) {
   if (!done) kernel_fault(FAULT_UNSUPPORTED, message);
 }
 
-bool accelerator_finish(struct tec *tec, uint32_t event) {
+void accelerator_finish(struct tec *tec, uint32_t event) {
   struct aiff_plan *plan = tec->started[event];
-  if (!plan) return false;
   tec->started[event] = NULL;
   run(tec, plan, (int)event);
   free(plan);
-  return true;
 }
 
 static void start(struct tec *tec, const struct aiff_plan *plan, int number) {

@@ -11,8 +11,8 @@ void accelerator_begin_job(bool is_x3, uint32_t assumed);
 /* The assumptions that the job made use of, in words; empty when there were none. */
 void accelerator_end_job(char *message, size_t size);
 
-/* Runs what was started with an event of the TEC; false when nothing was. */
-bool accelerator_finish(struct tec *tec, uint32_t event);
+/* Runs what was started with an event of the TEC. */
+void accelerator_finish(struct tec *tec, uint32_t event);
 
 /* Exported: the three chains of descriptors; `event` -1: the kernel waits. */
 void __compass_aiff(uint32_t control, uint32_t parameters, uint32_t activations, int event);

@@ -18,11 +18,15 @@ static inline __attribute__((always_inline)) void fetch_ahead(const uint8_t *row
   for (uint64_t i = 0; i < width; i += LINE) __builtin_prefetch(row + AHEAD * stride + i);
 }
 
-/* Rows of one to two items of a type: the first and the last one, which may overlap. */
+/* Rows of one item of a type; of more than one, and fewer than two: the first and the last one, which overlap. */
 #define COPY_SHORT_ROWS(type)                                                    \
   {                                                                              \
     const uint64_t from_stride = r->src_stride, to_stride = r->dst_stride;       \
     const uint64_t last = r->width - sizeof(type);                               \
+    for (; !last && rows; rows--, from += from_stride, to += to_stride) {        \
+      fetch_ahead(from, from_stride, sizeof(type));                              \
+      *(type *)to = *(const type *)from;                                         \
+    }                                                                            \
     for (; rows; rows--, from += from_stride, to += to_stride) {                 \
       fetch_ahead(from, from_stride, 2 * sizeof(type));                          \
       type head = *(const type *)from, tail = *(const type *)(from + last);      \
@@ -187,13 +191,13 @@ static const struct limit {
   size_t field;
   uint32_t most;
 } limits[] = {
-    {"a row", offsetof(struct dma_request, width), 0xffff},
-    {"the stride of the source", offsetof(struct dma_request, src_stride), 0xffffff},
-    {"the stride of the destination", offsetof(struct dma_request, dst_stride), 0xffffff},
-    {"the whole transfer", offsetof(struct dma_request, size), 0xffffff},
+    {"a row", offsetof(struct dma_request, width), MOST_ROW},
+    {"the stride of the source", offsetof(struct dma_request, src_stride), MOST_BYTES},
+    {"the stride of the destination", offsetof(struct dma_request, dst_stride), MOST_BYTES},
+    {"the whole transfer", offsetof(struct dma_request, size), MOST_BYTES},
 };
 
-bool exceeds_descriptor(const struct dma_request *request, char *message, size_t size) {
+void exceeds_descriptor(const struct dma_request *request, char *message, size_t size) {
   _Pragma("unroll") for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
     uint32_t value;
     memcpy(&value, (const char *)request + limits[i].field, sizeof value);
@@ -201,7 +205,6 @@ bool exceeds_descriptor(const struct dma_request *request, char *message, size_t
     snprintf(message, size,
              "an asynchronous DMA copy is too large for a DMA descriptor: %s has %u bytes, at most %u fit",
              limits[i].name, value, limits[i].most);
-    return true;
+    return;
   }
-  return false;
 }

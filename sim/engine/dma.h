@@ -17,7 +17,16 @@ struct dma_request {
 /* Does what the request says; device addresses are host addresses, so a bad one faults in the TEC's thread. */
 void transfer(const struct dma_request *request);
 
-/* Why one descriptor cannot say this direct transfer, written to `message`; false when it can. */
-bool exceeds_descriptor(const struct dma_request *request, char *message, size_t size);
+/* The most bytes of a row, and of a stride or a whole transfer, that one descriptor can say: all ones in binary. */
+#define MOST_ROW 0xffffu
+#define MOST_BYTES 0xffffffu
+
+/* Whether one descriptor can say this direct transfer. */
+static inline bool fits_descriptor(const struct dma_request *r) {
+  return !(r->width & ~MOST_ROW) && !((r->src_stride | r->dst_stride | r->size) & ~MOST_BYTES);
+}
+
+/* Why it cannot, written to `message`. */
+void exceeds_descriptor(const struct dma_request *request, char *message, size_t size);
 
 #endif

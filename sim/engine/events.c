@@ -17,14 +17,22 @@ void finish_events(struct tec *tec, uint32_t bits) {
   for (bits &= tec->events_pending; bits; bits &= bits - 1) {
     uint32_t event = (uint32_t)__builtin_ctz(bits);
     tec->events_pending &= ~(1u << event);
-    if (!accelerator_finish(tec, event)) carry_out(tec, &tec->pending[event]);
+    if (tec->started[event])
+      accelerator_finish(tec, event);
+    else
+      carry_out(tec, &tec->pending[event]);
   }
+}
+
+static _Noreturn void refuse(const struct dma_request *request) {
+  char message[160];
+  exceeds_descriptor(request, message, sizeof message);
+  kernel_fault(FAULT_DMA, message);
 }
 
 /* One transfer per event can be on its way: a second one waits for the first, as the device does. */
 static void start(struct tec *tec, const struct dma_request *request) {
-  char message[160];
-  if (exceeds_descriptor(request, message, sizeof message)) kernel_fault(FAULT_DMA, message);
+  if (!fits_descriptor(request)) refuse(request);
   uint32_t event = (uint32_t)request->event % EVENTS;
   finish_events(tec, 1u << event);
   tec->pending[event] = *request;

@@ -24,8 +24,8 @@ struct device device = {.cores = 1, .tecs_per_core = MAX_TECS};
 #define ONE_FIRST 0x100u
 #define ONE_LAST 0x10000u
 #define ALL_TAKEN(word) (TAKEN_FIRST(word) + TAKEN_LAST(word) == TASKS(word))
-#define PAUSES_BEFORE_SLEEP 500
-/* How often to look before sleeping: the others arrive within microseconds, if each has a processor. */
+/* How often to look before sleeping, of 25 ns or so: the others arrive within microseconds, if each has a processor, and so
+ * does the next group of a chain. */
 #define SPINS 1000
 static _Atomic uint32_t ended_groups, main_waits;
 static _Atomic uint32_t ready_threads;
@@ -129,11 +129,17 @@ void enter_next_phase(struct core *core) {
   if (atomic_load(&core->sleepers)) futex_wake_all(&core->phase);
 }
 
-void wait_for_phase(struct core *core, uint32_t phase) {
+/* Looks at a word for a while; whether it is no longer `value`. */
+static bool changes(const _Atomic uint32_t *word, uint32_t value) {
   for (int i = 0; i < (processors > 1 ? SPINS : 1); i++) {
-    if (atomic_load_explicit(&core->phase, memory_order_acquire) != phase) return;
+    if (atomic_load_explicit(word, memory_order_acquire) != value) return true;
     __builtin_ia32_pause();
   }
+  return false;
+}
+
+void wait_for_phase(struct core *core, uint32_t phase) {
+  if (changes(&core->phase, phase)) return;
   atomic_fetch_add(&core->sleepers, 1);
   while (atomic_load(&core->phase) == phase) futex_wait(&core->phase, phase, NULL);
   atomic_fetch_sub(&core->sleepers, 1);
@@ -154,12 +160,24 @@ static uint32_t released(const struct core *core, const void *thread) {
   return found;
 }
 
+/* Wakes at most so many of the threads that help a core. */
+static void wake_idle(struct core *core, uint32_t count) {
+  atomic_fetch_sub(&core->idle, futex_wake(&core->tasks, count));
+}
+
+/* Waits until the tasks of a core are no longer `seen`. */
+static void wait_for_tasks(struct core *core, uint32_t seen) {
+  if (changes(&core->tasks, seen)) return;
+  atomic_fetch_add(&core->idle, 1);
+  if (!futex_wait(&core->tasks, seen, NULL)) atomic_fetch_sub(&core->idle, 1);
+}
+
 void offer_tasks(void) {
   static uint32_t last[MAX_TECS];
   for (uint32_t i = 0; i < device.cores; i++) {
     uint32_t phase = atomic_load(&cores[i].phase);
     bool waits = has_task(&cores[i]) || (released(&cores[i], NULL) && phase == last[i]);
-    if (waits) futex_wake_all(&cores[i].tasks);
+    if (waits) wake_idle(&cores[i], EVERYONE);
     last[i] = phase;
   }
 }
@@ -184,7 +202,7 @@ static bool run_new(struct core *core, bool first) {
   uint32_t seen = atomic_load(&core->tasks);
   if (ALL_TAKEN(seen)) return false;
   if (!atomic_compare_exchange_strong(&core->tasks, &seen, seen + (first ? ONE_FIRST : ONE_LAST))) return true;
-  if (debugged) futex_wake_all(&core->tasks); /* the next one has a thread of its own */
+  if (debugged) wake_idle(core, EVERYONE); /* the next one has a thread of its own */
   run(&first_of(core)[first ? TAKEN_FIRST(seen) : TASKS(seen) - 1 - TAKEN_LAST(seen)], true);
   return true;
 }
@@ -216,7 +234,7 @@ static void *serve(void *argument) {
   for (;;) {
     uint32_t seen = atomic_load(&core->tasks);
     bool another = debugged && &first_of(core)[TAKEN_FIRST(seen)] != own;
-    if (another || !run_next(core, debugged)) futex_wait(&core->tasks, seen, NULL);
+    if (another || !run_next(core, debugged)) wait_for_tasks(core, seen);
   }
   return NULL;
 }
@@ -241,7 +259,7 @@ bool start_threads(void) {
   return true;
 }
 
-/* Wakes as many threads as can run at once beside the main thread, which runs tasks too. */
+/* Sees to it that as many threads are awake as can run at once beside the main thread, which runs tasks too. */
 static void wake_threads(struct core *core, const struct task *tasks, uint32_t count) {
   uint32_t at_once = looked_at() || count < processors ? count : processors;
   if (!looked_at() && device.cores == 1) {
@@ -249,7 +267,8 @@ static void wake_threads(struct core *core, const struct task *tasks, uint32_t c
     keep_helpers_away();
     at_once--;
   }
-  if (at_once) futex_wake(&core->tasks, at_once);
+  uint32_t idle = atomic_load(&core->idle), awake = idle < device.tecs_per_core ? device.tecs_per_core - idle : 0;
+  if (at_once > awake) wake_idle(core, at_once - awake);
 }
 
 void start_group(struct core *core, const struct task *tasks, uint32_t count) {
@@ -292,7 +311,7 @@ void wait_for_cores(uint32_t all) {
   for (;;) {
     uint32_t seen = atomic_load(&ended_groups);
     for (uint32_t i = 0; works && i < device.cores; i++) run_tasks(&cores[i]);
-    for (int i = 0; i < (processors > 1 ? PAUSES_BEFORE_SLEEP : 1); i++) {
+    for (int i = 0; i < (processors > 1 ? SPINS : 1); i++) {
       if (retire_groups(all)) return;
       __builtin_ia32_pause();
     }

@@ -30,6 +30,7 @@ struct print_buffer {
 struct core {
   uint32_t party;              /* TECs of the group that runs; 0: the core is idle */
   _Atomic uint32_t tasks;      /* its tasks, and how many of them threads have taken: what they wait for */
+  _Atomic uint32_t idle;       /* of its threads that help those that sleep until a group begins */
   _Atomic uint32_t unfinished; /* TECs of the group still running */
   _Atomic uint32_t meeting;    /* see barrier.c */
   _Atomic uint32_t phase;      /* grows with each barrier that opens, and at the end of the group */

@@ -22,14 +22,18 @@ static uint8_t *copy;
 static size_t copy_size;
 static bool checked_in_this_job;
 static uint8_t *data_image; /* writable sections as loaded */
-static struct {
+static struct place {
   uint32_t spc;
-  kernel_entry *entry;
-} latest; /* the entry found last: the tasks of a group have the same; NULL when there is none in this job */
+  kernel_entry *entry; /* NULL: this place is free */
+} found[64]; /* the entries found last in this job: the tasks of a group have the same, and many groups of a chain */
+
+static struct place *place_of(uint32_t spc) {
+  return &found[spc / sizeof(struct text_record) % (sizeof found / sizeof *found)];
+}
 
 void text_begin_job(void) {
   checked_in_this_job = false;
-  latest.entry = NULL;
+  memset(found, 0, sizeof found);
 }
 
 static kernel_entry *refuse(char *message, const char *why, uint64_t address) {
@@ -38,7 +42,7 @@ static kernel_entry *refuse(char *message, const char *why, uint64_t address) {
 }
 
 static void forget(void) {
-  latest.entry = NULL;
+  memset(found, 0, sizeof found);
   object_unload(&loaded_object);
   free(copy);
   free(data_image);
@@ -96,7 +100,8 @@ bool text_is_loaded(uint32_t spc) {
 
 kernel_entry *text_entry(uint32_t spc, char *message) {
   struct text_record record;
-  if (latest.entry && spc == latest.spc) return latest.entry;
+  struct place *place = place_of(spc);
+  if (place->entry && spc == place->spc) return place->entry;
   if (!is_device_memory(spc, sizeof record)) return refuse(message, "a task starts outside device memory", spc);
   if (!read_record(spc, &record)) return refuse(message, "a task does not start at an entry record of host code", spc);
   uint64_t start = spc - record.back;
@@ -109,7 +114,6 @@ kernel_entry *text_entry(uint32_t spc, char *message) {
     snprintf(message, MESSAGE_SIZE, "the object in '.text' defines no function '%s'", record.symbol);
     return NULL;
   }
-  latest.spc = spc;
-  latest.entry = (kernel_entry *)address;
-  return latest.entry;
+  *place = (struct place){spc, (kernel_entry *)address};
+  return place->entry;
 }

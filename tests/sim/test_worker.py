@@ -88,6 +88,25 @@ def test_many_jobs_on_one_worker_and_changing_code(bench: Bench) -> None:
         bench.worker.dispatch(head, count)
 
 
+def test_chains_of_many_kernels_run_each_one_that_is_named(bench: Bench) -> None:
+    """More kernels than the engine remembers, in one text, twice."""
+    many = range(70)
+    text = "".join(
+        f"__kernel void k{i}(__global int* a) {{ if (get_local_id(0) == 0) a[{i}] = 10 * a[{i}] + {i} % 7 + 1; }}\n"
+        f"__COMPASS_ENTRY(entry{i}) {{ k{i}(__COMPASS_POINTER(__global int, 0)); }}\n"
+        for i in many
+    )
+    entries = bench.load(compile_kernel(text), [f"entry{i}" for i in many])
+    places = bench.place(np.zeros(len(many), np.int32))
+    bench.parameters(places)
+    named = [entries[f"entry{i}"] for i in (*many, *reversed(many))]
+    head, count = bench.chain(0, groups=len(named), tasks=1)
+    for number, spc in enumerate(named):
+        bench.write(TCBS + 128 * (number + 1) + 12, spc.to_bytes(4, "little"))
+    bench.worker.dispatch(head, count)
+    assert bench.read(places, np.zeros(len(many), np.int32)).tolist() == [11 * (i % 7 + 1) for i in many]
+
+
 @pytest.mark.parametrize("other", ["tid + 1", "tid - 1"])
 @pytest.mark.parametrize("met", ["", "barrier(CLK_LOCAL_MEM_FENCE);"])
 def test_tasks_that_were_brief_may_wait_for_each_other_the_next_time(bench: Bench, met: str, other: str) -> None:
