@@ -34,6 +34,8 @@ COMPARISON: dict[type[ast.AST], str] = {
 }
 SYMBOLS = {**BINARY, **COMPARISON, ast.And: "and", ast.Or: "or"}
 """How operators with two operands are written, by their classes in syntax trees."""
+_WITHOUT_PARTS = frozenset((ast.Name, ast.Constant))
+"""Nodes that have no other parts than contexts; half of the nodes of a text are."""
 _ONE_AT_A_TIME = threading.Lock()
 """CPython 3.11 keeps the depth of the tree it makes for the whole process: two threads that parse disturb each other."""
 
@@ -51,13 +53,19 @@ def walk(roots: Iterable[ast.AST]) -> Iterator[ast.AST]:
     while stack:
         node = stack.pop()
         yield node
+        if type(node) in _WITHOUT_PARTS:
+            continue
+        values = node.__dict__
         inner: list[ast.AST] = []
-        for value in node.__dict__.values():
-            if isinstance(value, list):
+        for name in node._fields:
+            value = values.get(name)
+            if type(value) is list:
                 inner += [part for part in value if isinstance(part, ast.AST)]
             elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
                 inner.append(value)
-        stack += inner[::-1]
+        if inner:
+            inner.reverse()
+            stack += inner
 
 
 def copied(node: N) -> N:
