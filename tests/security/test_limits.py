@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from compass_core.errors import CompassError
 from compass_core.reading import limits
 from compass_core.reading.limits import Limit
+from tests import sources
 from tests.choosing import some
 
 ROOT = Path(__file__).parents[2]
@@ -30,12 +32,16 @@ def test_c_has_the_same_numbers():
             assert found and int(found[1]) == limit.most, name
 
 
+@cache
+def words() -> set[str]:
+    """Those of all sources but the module that declares limits."""
+    texts = (path.read_text(encoding="utf-8") for path in sources.paths())
+    return {word for text in texts if "class Limit(" not in text for word in re.findall(r"\w+", text)}
+
+
 @pytest.mark.parametrize("name", LIMITS)
 def test_every_limit_is_asked(name):
-    folders = ("core", "compassc", "runtime", "sim")
-    texts = (path.read_text(encoding="utf-8") for folder in folders for path in (ROOT / folder).rglob("*.py"))
-    used = [text for text in texts if re.search(rf"\b{name}\b", text) and "class Limit(" not in text]
-    assert used or LIMITS[name].header[0]
+    assert name in words() or LIMITS[name].header[0]
 
 
 def test_a_refusal_names_file_limit_and_document():
