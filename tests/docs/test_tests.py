@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,14 @@ def test_a_loop_over_what_may_be_empty_is_found(over: str) -> None:
     assert empty_tests(f"cases = (1, 2)\n{text.format('cases')}") == []
     assert empty_tests(text.format(f"(1, 2) if {over} else [3, *{over}]")) == []
     assert empty_tests(text.format(f"[*{over}] + [3]")) == []
+
+
+def test_no_folder_of_tests_is_passed_over(pytestconfig: pytest.Config) -> None:
+    """Pytest does not enter folders that are called so: where it is not told otherwise, `build`."""
+    passed_over = pytestconfig.getini("norecursedirs")
+    folders = sorted({path.parent.name for path in TESTS.rglob("test_*.py")})
+    assert "build" in folders
+    assert [name for name in folders if any(fnmatch(name, pattern) for pattern in passed_over)] == []
 
 
 def found_by_bare_name() -> dict[str, list[Path]]:
