@@ -357,7 +357,8 @@ def recurrent(d: Draw) -> Drawn:
     steps, batch, inner, hidden = d.randint(1, 3), d.randint(1, 2), d.randint(1, 3), d.randint(1, 3)
     given = {"hidden_size": hidden, "direction": direction}
     if d.random() < 0.5:
-        given["activations"] = [d.choice(["Sigmoid", "Tanh", "Relu"]) for _ in range(functions * ways)]
+        named = ["Sigmoid", "Tanh", "Relu", *(["LeakyRelu", "HardSigmoid", "Softsign"] if d.random() < 0.3 else [])]
+        given["activations"] = [d.choice(named) for _ in range(functions * ways)]
     given |= d.some(linear_before_reset=[0, 1]) if name == "GRU" else {}
     weights = [Known(d.array(ways, gates * hidden, n, low=-1, high=1)) for n in (inner, hidden)]
     bias = Known(d.array(ways, 2 * gates * hidden)) if d.random() < 0.6 else None

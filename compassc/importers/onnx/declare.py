@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compassc.importers.declare import Constant, Operator, Table
 from compassc.importers.onnx.maker import COMMON
-from compassc.importers.onnx.window import Asked
+from compassc.importers.onnx.reading import GROUPS
 
 __all__ = [
     "CONSTANT_ONLY",
@@ -21,7 +21,7 @@ __all__ = [
 
 IGNORED = frozenset({"consumed_inputs"})
 """Attributes that never meant anything to results."""
-TABLE = Table("compassc.importers.onnx.operators", COMMON, (Asked,))
+TABLE = Table("compassc.importers.onnx.operators", COMMON, GROUPS)
 REFUSED = TABLE.refused
 CONSTANT_ONLY: set[tuple[str, str]] = set()
 """Operators all of whose inputs must be known, by (domain, name)."""

@@ -17,8 +17,24 @@ operator = COMMON.operator
 Tensor = TypeVar("Tensor", bound=ModelTensor)
 
 
-class Mover(Protocol[Tensor]):
-    """Moves the elements of tensors; axes are the model's, and may be counted from the end."""
+class Making(Protocol[Tensor]):
+    """Makes tensors of tensors; axes are the model's, and may be counted from the end. `name`: of the node; `budget`: what the model
+    may cost to read."""
+
+    name: str
+    budget: Budget
+
+    def made(self, name: str, *xs: Tensor, **attributes: object) -> Tensor:
+        """What an operator of the registry (`compassc.operators`) makes."""
+
+    def known(self, array: Array) -> Tensor:
+        """A tensor whose content is known."""
+
+    def numbers(self, x: Tensor, what: str) -> list[int]:
+        """The numbers of a tensor, which must be known; `what` it is in the node."""
+
+    def room(self, *sizes: int, each: int = 8) -> tuple[int, ...]:
+        """The shape of an array that is to be made, of elements of `each` bytes, for which the model's budget has room."""
 
     def reshape(self, x: Tensor, sizes: Sequence[int], /) -> Tensor:
         """The elements of a tensor in another shape."""
@@ -47,25 +63,10 @@ class Mover(Protocol[Tensor]):
         """Part of some axes (`compassc.importers.values.spans`)."""
 
 
-class Maker(Mover[Tensor], Protocol[Tensor]):
-    """Makes tensors of tensors. `name`: of the node, `op`: of its operator; `budget`: what the model
-    may cost to read."""
+class Maker(Making[Tensor], Protocol[Tensor]):
+    """Makes tensors of the nodes of a model. `op`: the node's operator."""
 
-    name: str
     op: str
-    budget: Budget
-
-    def made(self, name: str, *xs: Tensor, **attributes: object) -> Tensor:
-        """What an operator of the registry (`compassc.operators`) makes."""
-
-    def known(self, array: Array) -> Tensor:
-        """A tensor whose content is known."""
-
-    def numbers(self, x: Tensor, what: str) -> list[int]:
-        """The numbers of a tensor, which must be known; `what` it is in the node."""
-
-    def room(self, *sizes: int, each: int = 8) -> tuple[int, ...]:
-        """The shape of an array that is to be made, of elements of `each` bytes, for which the model's budget has room."""
 
     def onnx(self, name: str, *inputs: Tensor | None, **attributes: object) -> Tensor:
         """The first result of an operator of ONNX, in its newest form."""

@@ -16,8 +16,8 @@ from compass_core.reading.budget import Budget
 from compass_runtime.ndarray import NDArray
 from compassc.importers.declare import Table
 from compassc.importers.onnx.maker import COMMON
+from compassc.importers.onnx.reading import GROUPS
 from compassc.importers.onnx.walk import Item, Walk
-from compassc.importers.onnx.window import Asked
 from compassc.importers.values import ModelTensor, NotConstant, Refused, Reported, spans, stop_of
 from compassc.relay.builders import results
 from compassc.relay.expr import Call, Constant, Expr, Tuple, TupleGetItem, TupleWrapper, Var, as_expr
@@ -31,7 +31,7 @@ from compassc.relay.visit import children
 if TYPE_CHECKING:
     from onnx import FunctionProto, GraphProto
 
-TABLE = Table("compassc.relay.frontend.operators", COMMON, (Asked,))
+TABLE = Table("compassc.relay.frontend.operators", COMMON, GROUPS)
 """Operators of ONNX as expressions, as `compassc.importers.declare` explains it."""
 operator = TABLE.operator
 FARTHEST = 2**31 - 1

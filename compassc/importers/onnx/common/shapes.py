@@ -10,7 +10,7 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc.importers.declare import Constant
-from compassc.importers.onnx.maker import Maker, Mover, Tensor, operator
+from compassc.importers.onnx.maker import Maker, Making, Tensor, operator
 from compassc.importers.onnx.protobuf import numpy_type
 from compassc.importers.values import ModelTensor, Refused
 
@@ -38,7 +38,7 @@ def pairs_of(
     return [found.get(a, (0, 0)) for a in range(x.rank)]
 
 
-def cut_off(b: Mover[Tensor], x: Tensor, pairs: Sequence[tuple[int, int]]) -> tuple[Tensor, list[tuple[int, int]]]:
+def cut_off(b: Making[Tensor], x: Tensor, pairs: Sequence[tuple[int, int]]) -> tuple[Tensor, list[tuple[int, int]]]:
     """A tensor without what widths below 0 take off its axes, and the widths that are left."""
     cut = [a for a, pair in enumerate(pairs) if min(pair) < 0]
     if cut:

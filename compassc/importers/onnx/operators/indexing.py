@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from compass_core.arrays import Array
-from compassc.importers.building import Building
+from compassc.importers.building import Building, makes
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import arithmetic, cast, compare
 from compassc.importers.onnx.operators.movement import padded
@@ -29,6 +29,7 @@ def _indices(value: Value, size: int) -> Value:
 
 
 @operator("Gather")
+@makes("take")
 def gather(b: Building, x: Value, indices: Value, *, axis: int = 0) -> Value:
     """Known indices that follow each other are a slice."""
     at = x.axis(axis)

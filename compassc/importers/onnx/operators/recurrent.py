@@ -11,6 +11,7 @@ from compass_core.arrays import Array
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.peepholes import stepwise
+from compassc.importers.onnx.reading import Function, Recurrence
 from compassc.importers.values import Refused, Value
 
 if TYPE_CHECKING:
@@ -20,20 +21,19 @@ BATCH_FIRST = (1, 0, 2)
 
 
 class Cell(NamedTuple):
-    """An operator as layers have it: the order of its gates, its activations, the names of its outputs (sequence, last
+    """An operator as layers have it: the order of its gates, the names of its outputs (sequence, last
     state, cell state)."""
 
     layer: str
     gates: tuple[int, ...]
-    activations: tuple[str, ...]
     outputs: tuple[str, ...]
 
 
-LSTM = Cell("BasicLSTM", (0, 3, 2, 1), ("SIGMOID", "TANH", "TANH"), ("Y", "H", "C"))
+LSTM = Cell("BasicLSTM", (0, 3, 2, 1), ("Y", "H", "C"))
 """ONNX has i, o, f, c; the layer i, c, f, o."""
-GRU = Cell("GRUv3", (1, 0, 2), ("SIGMOID", "TANH"), ("H", "Hn"))
+GRU = Cell("GRUv3", (1, 0, 2), ("H", "Hn"))
 """ONNX has z, r, h; the layer r, z, h."""
-RNN = Cell("RNN", (0,), ("TANH",), ("H", "Hn"))
+RNN = Cell("RNN", (0,), ("H", "Hn"))
 CELLS = {"LSTM": LSTM, "GRU": GRU, "RNN": RNN}
 KNOWN_ACTIVATIONS = ("SIGMOID", "TANH", "RELU")
 
@@ -66,9 +66,9 @@ class Weights(NamedTuple):
         return both.astype(np.float32), np.concatenate([gates, first[last], second[last]]).astype(np.float32)
 
 
-def _activations(cell: Cell, names: Sequence[str] | None, direction: int) -> list[str]:
-    many = len(cell.activations)
-    listed = [n.upper() for n in (names or [])][direction * many : (direction + 1) * many] or list(cell.activations)
+def _activations(functions: Sequence[Function]) -> list[str]:
+    """The layer's names of functions. Refused for those that it lacks."""
+    listed = [f.operator.upper() for f in functions]
     for name in listed:
         if name not in KNOWN_ACTIVATIONS:
             raise Refused(f"its activation {name} is not supported")
@@ -106,39 +106,29 @@ def _directions(
     weights: Weights,
     states: Sequence[Value | None],
     lengths: Array | None,
-    *,
-    direction: str,
-    activations: Sequence[str] | None,
-    clip: float | None,
-    layout: int,
-    hidden_size: int | None,
-    apart: bool = False,
+    asked: Recurrence,
+    operator: str,
     peephole: Array | None = None,
 ) -> list[Value]:
     """All outputs, of a layer (or the steps of one with peepholes) per direction."""
-    hidden, directions = weights.r.shape[-1], weights.w.shape[0]
-    if hidden_size is not None and hidden_size != hidden:
-        raise Refused(f"its hidden_size is {hidden_size}, its weights have {hidden}")
-    wanted = {"forward": ("forward",), "reverse": ("reverse",), "bidirectional": ("forward", "reverse")}.get(direction)
-    if wanted is None or len(wanted) != directions:
-        raise Refused(f"its direction is {direction}, its weights have {directions}")
+    hidden, ways, layout = weights.r.shape[-1], asked.ways(operator, weights.r), asked.layout
     steps_first = x if layout else b.transpose(x, BATCH_FIRST)
     batch, steps = steps_first.shape[:2]
     if lengths is not None and (lengths != steps).any():
         raise Refused(f"its sequences have the lengths {lengths.tolist()}, not all {steps}")
-    initial = _states(b, states, directions, batch, hidden, layout, x.dtype)
+    initial = _states(b, states, len(ways), batch, hidden, layout, x.dtype)
     used = [i for i in range(len(cell.outputs)) if b.uses(i) or (cell is RNN and b.uses(i + 1))] or [0]
     made: list[list[Value]] = []
-    for d, name in enumerate(wanted):
-        names = _activations(cell, activations, d)
+    for d, way in enumerate(ways):
+        names = _activations(way.functions)
         if peephole is not None:
             states_made = stepwise(
-                b, steps_first, weights.plain(d), peephole[d], initial[d], names, clip, reverse=name == "reverse"
+                b, steps_first, weights.plain(d), peephole[d], initial[d], names, asked.clip, reverse=way.back
             )
             made.append([states_made[i] for i in used])
             continue
         tensor = b.laid(steps_first)
-        both, biases = weights.of(cell, d, apart)
+        both, biases = weights.of(cell, d, bool(asked.linear_before_reset))
         shapes = [((batch, steps, hidden) if i == 0 else (batch, hidden), tensor.dtype) for i in used]
         outputs = b.layers_of(
             cell.layer,
@@ -149,10 +139,10 @@ def _directions(
             time_steps=steps,
             input_size=x.shape[-1],
             cell_size=hidden,
-            direction=name,
+            direction="reverse" if way.back else "forward",
             activations=names if len(names) > 1 else names[0],
             out_sequence=[cell.outputs[i] for i in used],
-            threshold=clip,
+            threshold=asked.clip,
         )
         made.append([b.value(t, x.dtype) for t in outputs])
     return _joined(b, made, used, layout, len(cell.outputs))
@@ -182,34 +172,13 @@ def recurrent(
     c: Value | None = None,
     peephole: Constant | None = None,
     *,
-    hidden_size: int | None = None,
-    direction: str = "forward",
-    activations: Sequence[str] | None = None,
-    activation_alpha: Sequence[float] | None = None,
-    activation_beta: Sequence[float] | None = None,
-    clip: float | None = None,
-    layout: int = 0,
-    input_forget: int = 0,
-    linear_before_reset: int = 0,
+    asked: Recurrence,
 ) -> list[Value]:
     """All outputs of the operator: the sequence [T, directions, B, H], then states [directions, B, H]."""
-    if input_forget:
+    if asked.input_forget:
         raise Refused("input and forget gates in one (input_forget) are not supported")
     cell, weights = CELLS[b.op], Weights(w, r, bias)
-    if linear_before_reset:
+    if asked.linear_before_reset:
         cell = cell._replace(layer="GRUv1")
-    return _directions(
-        b,
-        cell,
-        x,
-        weights,
-        [h, c] if cell is LSTM else [h],
-        lengths,
-        direction=direction,
-        activations=activations,
-        clip=clip,
-        layout=layout,
-        hidden_size=hidden_size,
-        apart=bool(linear_before_reset),
-        peephole=peephole if peephole is not None and peephole.any() else None,
-    )
+    holes = peephole if peephole is not None and peephole.any() else None
+    return _directions(b, cell, x, weights, [h, c] if cell is LSTM else [h], lengths, asked, b.op, holes)

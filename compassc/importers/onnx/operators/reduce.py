@@ -19,6 +19,7 @@ from compassc.importers.onnx.operators.elementwise import (
     in_floats,
     unary,
 )
+from compassc.importers.onnx.reading import Reducing
 from compassc.importers.values import Refused, Value, stored_type
 
 METHODS = {
@@ -143,13 +144,10 @@ def _max(b: Building, x: Value, y: Value) -> Value:
 
 def _declare(name: str, make: Make) -> None:
     @operator(name)
-    def handler(
-        b: Building, x: Value, axes: Constant | None = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
-    ) -> Value:
-        listed = [] if axes is None else [int(a) for a in axes.reshape(-1)]
-        chosen = sorted(x.axis(a) for a in listed) if listed or noop_with_empty_axes else list(range(x.rank))
+    def handler(b: Building, x: Value, axes: Constant | None = None, *, asked: Reducing) -> Value:
+        chosen = asked.over(x, axes)
         found = make(b, x, chosen)
-        return found if keepdims or not chosen else b.squeeze(found, chosen)
+        return found if asked.keepdims or not chosen else b.squeeze(found, chosen)
 
 
 for _name, _method in METHODS.items():

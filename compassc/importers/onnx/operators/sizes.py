@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator, refuse
-from compassc.importers.onnx.operators.indexing import gather
-from compassc.importers.onnx.operators.interpolation import Axis, nearest_of, resized_axes, weights_of
-from compassc.importers.onnx.operators.linear import fully_connected
-from compassc.importers.values import Refused, Value, channels_last
+from compassc.importers.onnx.interpolation import Axis, Resizing, by_axes, is_whole
+from compassc.importers.values import Value, channels_last
 
 LAYER_MODES = (
     "half_pixel",
@@ -32,37 +25,23 @@ def resize(
     scales: Constant | None = None,
     sizes: Constant | None = None,
     *,
-    mode: str = "nearest",
-    coordinate_transformation_mode: str = "half_pixel",
-    nearest_mode: str = "round_prefer_floor",
-    cubic_coeff_a: float = -0.75,
-    exclude_outside: int = 0,
-    extrapolation_value: float = 0.0,
-    antialias: int = 0,
-    axes: Sequence[int] | None = None,
-    keep_aspect_ratio_policy: str = "stretch",
+    asked: Resizing,
 ) -> Value:
     """Images by the layer, whatever else along one axis after the other."""
-    mode = "linear" if mode == "bilinear" else mode
-    resized = resized_axes(x, roi, scales, sizes, axes, coordinate_transformation_mode, keep_aspect_ratio_policy)
-    cubic = {"coefficient": cubic_coeff_a, "exclude_outside": bool(exclude_outside), "antialias": bool(antialias)}
-    if mode != "nearest" and not x.is_float:
-        raise Refused("whole numbers are resized by the nearest element only")
-    if _is_layer(x, resized, mode, antialias, coordinate_transformation_mode):
-        return _layer(b, x, resized, mode, nearest_mode)
-    return _by_axes(b, x, resized, mode, nearest_mode, cubic, extrapolation_value)
+    changed = asked.changed(x, roi, scales, sizes)
+    return (_layer if _is_layer(x, changed, asked) else by_axes)(b, x, changed, asked)
 
 
-def _is_layer(x: Value, axes: dict[int, Axis], mode: str, antialias: int, transform: str) -> bool:
-    image = x.rank == 4 and not set(axes) - {2, 3} and not antialias and transform in LAYER_MODES
-    if not image or mode == "cubic":
+def _is_layer(x: Value, axes: dict[int, Axis], asked: Resizing) -> bool:
+    image = x.rank == 4 and not set(axes) - {2, 3} and not asked.antialias
+    if not image or asked.kind == "cubic" or asked.coordinate_transformation_mode not in LAYER_MODES:
         return False
     # between the elements the layer and ONNX differ where the last position reaches past a size that is cut off
-    return mode == "nearest" or all(abs(a.size * a.factor - a.result) < 1e-4 for a in axes.values())
+    return asked.kind == "nearest" or is_whole(axes)
 
 
-def _layer(b: Building, x: Value, axes: dict[int, Axis], mode: str, nearest_mode: str) -> Value:
-    tensor = b.image(x)
+def _layer(b: Building, x: Value, axes: dict[int, Axis], asked: Resizing) -> Value:
+    tensor, nearest = b.image(x), asked.kind == "nearest"
     full = [axes.get(a, Axis(x.shape[a], x.shape[a], 1.0)) for a in (2, 3)]
     shape = (x.shape[0], full[0].result, full[1].result, x.shape[1])
     transform = next(iter(axes.values())).transform if axes else "half_pixel"
@@ -71,33 +50,15 @@ def _layer(b: Building, x: Value, axes: dict[int, Axis], mode: str, nearest_mode
         [tensor],
         shape,
         tensor.dtype,
-        method="NEAREST" if mode == "nearest" else "BILINEAR",
+        method="NEAREST" if nearest else "BILINEAR",
         ratio_x=full[1].factor,
         ratio_y=full[0].factor,
         mode=transform.upper(),
-        nearest_mode=nearest_mode.upper() if mode == "nearest" else None,
+        nearest_mode=asked.nearest_mode.upper() if nearest else None,
         antialias=False,
         exclude_outside=False,
     )
     return b.value(made, x.dtype, channels_last(4))
-
-
-def _by_axes(
-    b: Building, x: Value, axes: dict[int, Axis], mode: str, nearest_mode: str, cubic: dict[str, Any], outside: float
-) -> Value:
-    """Along each axis by itself: a choice of elements, or a product with a matrix."""
-    for axis, spec in axes.items():
-        if mode == "nearest" and not spec.crops:
-            b.room(spec.result)
-            x = gather(b, x, Value.of(nearest_of(spec, nearest_mode).astype(np.int32)), axis=axis)
-            continue
-        b.room(spec.result + spec.size, spec.size)
-        b.room(spec.result, 4 * int(np.ceil(max(1.0, 1 / spec.factor))))  # the elements that each result is made of
-        matrix, beyond = weights_of(spec, mode, nearest_mode, cubic, outside)
-        perm = [a for a in range(x.rank) if a != axis] + [axis]
-        moved = fully_connected(b, b.transpose(x, perm), matrix.astype(x.dtype), beyond.astype(x.dtype))
-        x = b.transpose(moved, list(np.argsort(perm)))
-    return x
 
 
 refuse(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from compassc.importers.building import Building
+from compassc.importers.onnx.interpolation import Resizing
 from compassc.importers.onnx.operators.elementwise import cast
 from compassc.importers.onnx.operators.indexing import cumulated, place_of_extreme
 from compassc.importers.onnx.operators.reduce import reduction
@@ -83,9 +84,8 @@ def _resized(b: Building, x: Value, size: Sequence[int], mode: str, places: str,
     if x.rank != 4 or len(size) != 2 or min(size) < 1:
         raise Refused(f"an input {list(x.shape)} is not resized to {list(size)}")
     sizes = np.asarray([x.shape[0], x.shape[3], *size])
-    made = onnx_resize(
-        b, b.transpose(x, FIRST), sizes=sizes, mode=mode, coordinate_transformation_mode=places, nearest_mode=nearest
-    )
+    asked = Resizing(mode, coordinate_transformation_mode=places, nearest_mode=nearest)
+    made = onnx_resize(b, b.transpose(x, FIRST), sizes=sizes, asked=asked)
     return b.transpose(made, LAST)
 
 

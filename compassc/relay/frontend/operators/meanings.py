@@ -195,6 +195,7 @@ MEANINGS.update(
         "strided_slice": _slice,
         "swish": _swish,
         "thresholded_relu": _thresholded_relu,
+        "take": lambda b, x, places, axis: b.call("take", x, places, axis=axis),
         "tile": lambda b, x, reps: b.call("tile", x, reps=list(reps)),
         "transpose": lambda b, x, axes=None: b.call("transpose", x, axes=axes and list(axes)),
         "where": _where,

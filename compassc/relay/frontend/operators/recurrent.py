@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from compassc.importers.values import Refused
+from compassc.importers.onnx.reading import AFFINE, SCALED_TANH, Function, Recurrence
 from compassc.relay.frontend.operators.control import repeated
 from compassc.relay.frontend.terms import INDEX, Expressions, Size, Term, operator
 
@@ -14,28 +14,21 @@ Cell = Callable[[Expressions, Term, list[Term]], list[Term]]
 """Of an input and the states: the next states."""
 
 
-def activation(b: Expressions, name: str, alpha: float | None, beta: float | None, x: Term) -> Term:
-    """A function of a recurrent network, by its name."""
-    plain = {"tanh": "tanh", "sigmoid": "sigmoid", "relu": "nn.relu"}.get(name.lower())
-    if plain is not None:
-        return b.call(plain, x)
-    if name == "Affine":
-        return b.call("add", b.call("multiply", x, 1.0 if alpha is None else alpha), 0.0 if beta is None else beta)
-    if name == "LeakyRelu":
-        return b.call("nn.leaky_relu", x, alpha=0.01 if alpha is None else alpha)
-    if name == "HardSigmoid":
-        scaled = b.call("add", b.call("multiply", x, 0.2 if alpha is None else alpha), 0.5 if beta is None else beta)
-        return b.call("clip", scaled, a_min=0.0, a_max=1.0)
-    if name == "Softsign":
-        return b.call("divide", x, b.call("add", b.call("abs", x), 1))
-    raise Refused(f"the activation {name} has no expression")
+def activation(b: Expressions, function: Function, x: Term) -> Term:
+    """A function of a recurrent network."""
+    numbers = function.numbers
+    if function.operator == AFFINE:
+        return b.call("add", b.call("multiply", x, numbers["alpha"]), numbers["beta"])
+    if function.operator == SCALED_TANH:
+        return b.call("multiply", b.call("tanh", b.call("multiply", x, numbers["beta"])), numbers["alpha"])
+    return b.made(function.operator, x, **numbers)
 
 
 class Gates:
     """The weights of one direction, and its functions."""
 
     def __init__(
-        self, b: Expressions, direction: int, w: Term, r: Term, bias: Term | None, functions: Sequence[tuple[str, float | None, float | None]],
+        self, b: Expressions, direction: int, w: Term, r: Term, bias: Term | None, functions: Sequence[Function],
         clip: float | None, gates: int,
     ) -> None:  # fmt: skip
         def own(x: Term) -> Term:
@@ -51,7 +44,7 @@ class Gates:
         """One of its functions, of limited numbers."""
         if self.clip is not None:
             x = self.b.call("clip", x, a_min=-self.clip, a_max=self.clip)
-        return activation(self.b, *self.functions[place], x)
+        return activation(self.b, self.functions[place], x)
 
     def of_input(self, x: Term) -> list[Term]:
         """What an input gives each gate."""
@@ -100,7 +93,7 @@ def _lstm(
     after = b.call("add", b.call("multiply", f, c), b.call("multiply", i, g.apply(1, n)))
     if peepholes is not None:
         o = b.call("add", o, b.call("multiply", peepholes[1], after))
-    return [b.call("multiply", g.apply(0, o), activation(b, *g.functions[2], after)), after]
+    return [b.call("multiply", g.apply(0, o), activation(b, g.functions[2], after)), after]
 
 
 def _sequence(
@@ -131,39 +124,34 @@ def _sequence(
     return outputs, last
 
 
-DEFAULTS = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 
 @operator("RNN", "GRU", "LSTM", since=7)
 def recurrent(
     b: Expressions, x: Term, w: Term, r: Term, bias: Term | None = None, lengths: Term | None = None, h: Term | None = None,
-    c: Term | None = None, peepholes: Term | None = None, *, hidden_size: int | None = None, direction: str = "forward",
-    activations: Sequence[str] | None = None, activation_alpha: Sequence[float] = (), activation_beta: Sequence[float] = (),
-    clip: float | None = None, layout: int = 0, linear_before_reset: int = 0, input_forget: int = 0, output_sequence: int = 0,
+    c: Term | None = None, peepholes: Term | None = None, *, asked: Recurrence,
 ) -> list[Term]:  # fmt: skip
     """Each direction is a loop over the steps, which may be any number."""
-    kind, ways = b.op, w.shape[0]
+    kind, ways = b.op, asked.ways(b.op, r)
     size = r.shape[-1]
-    if layout:
+    if asked.layout:
         x = b.transpose(x, [1, 0, 2])
         h, c = (None if s is None else b.transpose(s, [1, 0, 2]) for s in (h, c))
-    functions = _functions(kind, ways, activations, activation_alpha, activation_beta)
     outputs, finals = [], []
-    for way in range(ways):
-        gates = Gates(b, way, w, r, bias, functions[way], clip, GATES[kind])
+    for place, way in enumerate(ways):
+        gates = Gates(b, place, w, r, bias, way.functions, asked.clip, GATES[kind])
         states = []
         for given in (h, c) if kind == "LSTM" else (h,):
             nothing: list[Size] = [b.size(x, 1), size]
             states.append(gates.own(given) if given is not None else b.full(b.of(np.zeros((), x.dtype)), nothing))
-        back = direction == "reverse" or way == 1
-        cell = _cell(kind, gates, peepholes, bool(linear_before_reset), bool(input_forget))
-        made, last = _sequence(b, cell, x, states, lengths, back)
+        cell = _cell(kind, gates, peepholes, bool(asked.linear_before_reset), bool(asked.input_forget))
+        made, last = _sequence(b, cell, x, states, lengths, way.back)
         outputs.append(made)
         finals.append(last)
     y = b.call("stack", outputs, axis=1)
     last_states = [b.call("stack", list(column), axis=0) for column in zip(*finals, strict=True)]
-    if layout:
+    if asked.layout:
         return [b.transpose(y, [2, 0, 1, 3]), *(b.transpose(s, [1, 0, 2]) for s in last_states)]
     return [y, *last_states]
 
@@ -178,21 +166,3 @@ def _cell(kind: str, gates: Gates, peepholes: Term | None, before: bool, coupled
     if peepholes is not None:
         holes = b.calls("split", gates.own(peepholes), indices_or_sections=3, axis=0)
     return lambda _, x, s: _lstm(gates, holes, coupled, b, x, s)
-
-
-def _functions(
-    kind: str, ways: int, names: Sequence[str] | None, alphas: Sequence[float], betas: Sequence[float]
-) -> list[list[tuple[str, float | None, float | None]]]:
-    """The functions of each direction, with their numbers, which those that take some get in order."""
-    listed = list(names or DEFAULTS[kind] * ways)
-    many = len(DEFAULTS[kind])
-    first, second = iter(alphas), iter(betas)
-    takes_one, takes_two = (
-        ("LeakyRelu", "Affine", "HardSigmoid", "ThresholdedRelu", "ScaledTanh", "Elu"),
-        ("Affine", "HardSigmoid", "ScaledTanh"),
-    )
-    made = [
-        (n, next(first, None) if n in takes_one else None, next(second, None) if n in takes_two else None)
-        for n in listed
-    ]
-    return [made[i * many : (i + 1) * many] for i in range(ways)]

@@ -10,6 +10,7 @@ import numpy as np
 from compassc.importers.declare import Constant
 from compassc.importers.onnx.names import SAME_REDUCTIONS
 from compassc.importers.onnx.protobuf import numpy_type
+from compassc.importers.onnx.reading import Reducing
 from compassc.importers.values import Refused
 from compassc.relay.frontend.terms import INDEX, Expressions, Term, operator
 
@@ -42,10 +43,12 @@ REDUCTIONS: dict[str, tuple[Step, str, Step]] = {
 """What is done with elements, what reduces them, and what is done with that."""
 
 
-def reduced(b: Expressions, name: str, x: Term, axes: Sequence[int] | None, keep: bool) -> Term:
-    """A reduction over axes, all by default."""
+def reduced(b: Expressions, name: str, x: Term, axes: Sequence[int], keep: bool) -> Term:
+    """A reduction over axes, counted from the front."""
     first, relay, last = REDUCTIONS[name]
-    along = {"axis": [x.axis(a) for a in axes] if axes else None, "keepdims": keep}
+    if not axes:
+        return last(b, first(b, x))
+    along = {"axis": list(axes), "keepdims": keep}
     if x.kind == "bool":  # the largest is whether there is one
         return b.call({"max": "any", "min": "all"}[relay], x, **along)
     if 0 in x.shape and relay in ("max", "min"):
@@ -60,8 +63,10 @@ def _of_nothing(b: Expressions, x: Term, relay: str, along: Mapping[str, object]
     return b.full(b.of(np.asarray(low if relay == "max" else high, x.dtype)), list(shape))
 
 
-def _stable(b: Expressions, x: Term, axes: Sequence[int] | None, keep: bool) -> Term:
+def _stable(b: Expressions, x: Term, axes: Sequence[int], keep: bool) -> Term:
     """The logarithm of the sum of exponentials, which does not overflow."""
+    if not axes:
+        return x
     if 0 in x.shape:
         return b.call("log", reduced(b, "ReduceSum", b.call("exp", x), axes, keep))
     kind = x.kind if x.is_float else "float64"
@@ -70,29 +75,12 @@ def _stable(b: Expressions, x: Term, axes: Sequence[int] | None, keep: bool) -> 
     zero = b.call("where", b.call("isfinite", top), top, b.call("zeros_like", top))
     total = b.call("log", reduced(b, "ReduceSum", b.call("exp", b.call("subtract", wide, zero)), axes, True))
     made = b.call("add", total, zero)
-    if not keep:
-        made = b.squeeze(made, axes if axes else list(range(x.rank)))
-    return b.cast(made, x.dtype)
+    return b.cast(made if keep else b.squeeze(made, axes), x.dtype)
 
 
-def _reduction(
-    name: str,
-    b: Expressions,
-    x: Term,
-    axes: Constant | None = None,
-    *,
-    keepdims: int = 1,
-    noop_with_empty_axes: int = 0,
-) -> Term:
-    listed = None if axes is None else axes.reshape(-1).tolist()
-    if noop_with_empty_axes and not listed:
-        first, _, last = REDUCTIONS.get(name, (_same, "", _same))
-        return last(b, first(b, x))
-    return (
-        _stable(b, x, listed, bool(keepdims))
-        if name == "ReduceLogSumExp"
-        else reduced(b, name, x, listed, bool(keepdims))
-    )
+def _reduction(name: str, b: Expressions, x: Term, axes: Constant | None = None, *, asked: Reducing) -> Term:
+    chosen, keep = asked.over(x, axes), bool(asked.keepdims)
+    return _stable(b, x, chosen, keep) if name == "ReduceLogSumExp" else reduced(b, name, x, chosen, keep)
 
 
 for _name in (*REDUCTIONS, "ReduceLogSumExp"):
@@ -179,6 +167,6 @@ def local_response(
 
 @operator("LpNormalization")
 def lp_normalization(b: Expressions, x: Term, *, axis: int = -1, p: int = 2) -> Term:
-    norm = reduced(b, "ReduceL1" if p == 1 else "ReduceL2", x, [axis], True)
+    norm = reduced(b, "ReduceL1" if p == 1 else "ReduceL2", x, [x.axis(axis)], True)
     nothing = b.call("equal", norm, 0)
     return b.call("where", nothing, b.call("zeros_like", x), b.call("divide", x, norm))

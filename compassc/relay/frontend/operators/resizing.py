@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-
 from compassc.importers.declare import Constant
-from compassc.importers.onnx.operators.interpolation import nearest_of, resized_axes, weights_of
+from compassc.importers.onnx.interpolation import Resizing, by_axes, is_whole
 from compassc.importers.values import Refused
 from compassc.relay.frontend.terms import Expressions, Term, operator
 from compassc.relay.ops.convolution import SPACE
@@ -19,35 +15,25 @@ COORDINATES = ("half_pixel", "align_corners", "asymmetric")
 @operator("Resize")
 def resize(
     b: Expressions, x: Term, roi: Constant | None = None, scales: Constant | None = None, sizes: Constant | None = None, *,
-    mode: str = "nearest", coordinate_transformation_mode: str = "half_pixel", nearest_mode: str = "round_prefer_floor",
-    cubic_coeff_a: float = -0.75, exclude_outside: int = 0, extrapolation_value: float = 0.0, antialias: int = 0,
-    axes: Sequence[int] | None = None, keep_aspect_ratio_policy: str = "stretch",
+    asked: Resizing,
 ) -> Term:  # fmt: skip
     """Pictures by their operator, whatever else along one axis after the other."""
-    mode = "linear" if mode == "bilinear" else mode
-    changed = resized_axes(x, roi, scales, sizes, axes, coordinate_transformation_mode, keep_aspect_ratio_policy)
+    changed, rank, places = asked.changed(x, roi, scales, sizes), x.rank - 2, asked.coordinate_transformation_mode
     if not changed:
         return x
-    rank = x.rank - 2
-    whole = all(abs(a.size * a.factor - a.result) < 1e-4 for a in changed.values())
-    if rank in SPACE and min(changed) > 1 and whole and not antialias and coordinate_transformation_mode in COORDINATES:
-        size = [changed[a].result if a in changed else x.shape[a] for a in range(2, x.rank)]
-        return b.call(
-            f"image.resize{rank}d", x, size=size, layout="NC" + SPACE[rank], method=METHODS[mode],
-            coordinate_transformation_mode=coordinate_transformation_mode,
-            rounding_method=nearest_mode if mode == "nearest" else "", cubic_alpha=cubic_coeff_a, cubic_exclude=exclude_outside,
-        )  # fmt: skip
-    cubic = {"coefficient": cubic_coeff_a, "exclude_outside": bool(exclude_outside), "antialias": bool(antialias)}
-    for axis, spec in changed.items():
-        if mode == "nearest" and not spec.crops:
-            x = b.call("take", x, nearest_of(spec, nearest_mode), axis=axis)
-            continue
-        b.room(spec.result * spec.size)
-        matrix, beyond = weights_of(spec, mode, nearest_mode, cubic, extrapolation_value)
-        order = [a for a in range(x.rank) if a != axis] + [axis]
-        made = b.call("nn.dense", b.transpose(x, order), matrix.astype(x.dtype))
-        x = b.transpose(b.call("add", made, beyond.astype(x.dtype)) if beyond.any() else made, list(np.argsort(order)))
-    return x
+    if rank not in SPACE or min(changed) < 2 or not is_whole(changed) or asked.antialias or places not in COORDINATES:
+        return by_axes(b, x, changed, asked)
+    return b.call(
+        f"image.resize{rank}d",
+        x,
+        size=[changed[a].result if a in changed else x.shape[a] for a in range(2, x.rank)],
+        layout="NC" + SPACE[rank],
+        method=METHODS[asked.kind],
+        coordinate_transformation_mode=places,
+        rounding_method=asked.nearest_mode if asked.kind == "nearest" else "",
+        cubic_alpha=asked.cubic_coeff_a,
+        cubic_exclude=asked.exclude_outside,
+    )
 
 
 SAMPLED = {"linear": "bilinear", "bilinear": "bilinear", "nearest": "nearest", "cubic": "bicubic", "bicubic": "bicubic"}
