@@ -201,6 +201,17 @@ def one_hot(indices: Tensor, depth: int, dtype: str = "float32") -> Tensor:
 # -------------------------------------------------------------------------------------------------------------- sorting
 
 
+def _keys(data: Tensor, is_ascend: bool) -> Tensor:
+    """What elements are compared by: NaN comes last, as the infinity that does."""
+    if data.dtype.is_integer:
+        return data
+    last = (greatest if is_ascend else least)(data.dtype)
+    made: Tensor = te.compute(
+        sizes(data), lambda *i: te.Select(data[i] == data[i], data[i], last), name="T_keys", tag="elemwise"
+    )
+    return made
+
+
 def _ranks(data: Tensor, at: int, is_ascend: bool) -> Tensor:
     """How many elements of its row come before each element; equal ones in order of their places."""
     shape = sizes(data)
@@ -234,7 +245,7 @@ _PICKED, _AMONG = 8, 16
 """Of how many elements at most, and of a row of how many times as many at least, each is found by reductions of its own."""
 
 
-def _picked(data: Tensor, at: int, count: int, is_ascend: bool) -> tuple[Tensor, Tensor]:
+def _picked(data: Tensor, keys: Tensor, at: int, count: int, is_ascend: bool) -> tuple[Tensor, Tensor]:
     """The first elements of each row in order, and their places: the best of those behind the one before, one by one."""
     shape, kind = sizes(data), INT16 if data.dtype.bytes < 4 and sizes(data)[at] < 1 << 15 else INT32
     kept = [*shape[:at], 1, *shape[at + 1 :]]
@@ -244,7 +255,7 @@ def _picked(data: Tensor, at: int, count: int, is_ascend: bool) -> tuple[Tensor,
 
     def behind(i: tuple[Expr, ...], k: IterVar) -> tuple[Expr, list[Expr]]:
         """An element, and the conditions under which it comes after that which was found last."""
-        x = data[(*i[:at], k, *i[at + 1 :])]
+        x = keys[(*i[:at], k, *i[at + 1 :])]
         if not found:
             return x, []
         value, place = (t[(*i[:at], 0, *i[at + 1 :])] for t in found[-1])
@@ -280,7 +291,11 @@ def _picked(data: Tensor, at: int, count: int, is_ascend: bool) -> tuple[Tensor,
         result: Tensor = te.compute([*shape[:at], count, *shape[at + 1 :]], element, name=name, tag="injective")
         return result
 
-    return chosen(0, data.dtype, "T_topk"), chosen(1, INT32, "T_places")
+    places = chosen(1, INT32, "T_places")
+    values: Tensor = te.compute(
+        places.shape, lambda *i: data[(*i[:at], places[i], *i[at + 1 :])], name="T_topk", tag="injective"
+    )
+    return values, places
 
 
 def _topk(x: Array, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False) -> Array | list[Array]:
@@ -304,15 +319,16 @@ def topk(
 ) -> Any:
     """The `k` largest (or with `is_ascend` smallest) elements of an axis in order, and their places; all for k = 0.
 
-    `ret_type`: both, values or indices. Of equal ones the first comes first.
+    `ret_type`: both, values or indices. Of equal ones the first comes first; NaN counts as the infinity that comes last.
     """
     at = axis_of(axis, data.ndim, "topk")
     extent = sizes(data)[at]
+    keys = _keys(data, is_ascend)
     if 0 < k <= _PICKED and isinstance(extent, int) and extent >= _AMONG * k:
-        best, first = _picked(data, at, k, is_ascend)
+        best, first = _picked(data, keys, at, k, is_ascend)
         first = first if dtype == "int32" else cast(first, dtype)
         return {"both": [best, first], "values": best}.get(ret_type, first)
-    places = _at_rank(_ranks(data, at, is_ascend), at, k or extent)
+    places = _at_rank(_ranks(keys, at, is_ascend), at, k or extent)
     kept = places if dtype == "int32" else cast(places, dtype)
     if ret_type == "indices":
         return kept

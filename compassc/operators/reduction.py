@@ -90,7 +90,7 @@ def prod(data: Tensor, axis: object = None, keepdims: bool = False) -> Tensor:
     PatternKind.REDUCTION, lambda x, axis=None, keepdims=False: np.max(x, _np(axis), keepdims=keepdims), *_SAMPLES
 )
 def max(data: Tensor, axis: object = None, keepdims: bool = False) -> Tensor:
-    """The largest element; of bools whether one is true."""
+    """The largest element; of bools whether one is true. NaN is left out; where there is nothing else, it is minus infinity."""
     if data.dtype.is_bool:
         return any(data, axis, keepdims)
     return reduced(data, axis, keepdims, largest, "max")
@@ -100,7 +100,7 @@ def max(data: Tensor, axis: object = None, keepdims: bool = False) -> Tensor:
     PatternKind.REDUCTION, lambda x, axis=None, keepdims=False: np.min(x, _np(axis), keepdims=keepdims), *_SAMPLES
 )
 def min(data: Tensor, axis: object = None, keepdims: bool = False) -> Tensor:
-    """The smallest element; of bools whether all are true."""
+    """The smallest element; of bools whether all are true. NaN is left out; where there is nothing else, it is infinity."""
     if data.dtype.is_bool:
         return all(data, axis, keepdims)
     return reduced(data, axis, keepdims, smallest, "min")
@@ -122,8 +122,9 @@ def _np(axis: Axes) -> int | tuple[int, ...] | None:
     return tuple(axis) if isinstance(axis, list) else axis
 
 
-def _place(name: str, best: Reducer) -> Callable[..., Tensor]:
-    """The first place of the best element: the best one, then the least of the places where it is. Both become vectors."""
+def _place(name: str, best: Reducer, worse: Callable[[Expr, Expr], Expr]) -> Callable[..., Tensor]:
+    """The first place of the best element: the best number, then the least of the places where there is none `worse`, which is
+    that of NaN, too, so that there is one in every row. Both become vectors."""
 
     def apply(data: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
         if axis is None:
@@ -148,14 +149,15 @@ def _place(name: str, best: Reducer) -> Callable[..., Tensor]:
         none = te.const((1 << kind.bits - 1) - 1, str(kind))
 
         def place(*i: Expr) -> object:
-            return te.min(te.Select(value(i, j) == top[i], te.cast(j, kind), none), axis=j)
+            return te.min(te.Select(worse(value(i, j), top[i]), none, te.cast(j, kind)), axis=j)
 
         places: Tensor = te.compute(made or [1], place, name=f"T_{name}_place", tag="comm_reduce_idx")
         return places if kind is INT32 else cast(places, "int32")
 
     apply.__name__ = name
     apply.__doc__ = (
-        f"The place of the {name[3:]}imum on an axis, the first one of equal ones; of all elements for None."
+        f"The place of the {name[3:]}imum on an axis, the first one of equal ones; of all elements for None. NaN counts as equal "
+        f"to it: the place is that of NumPy but where the first NaN is behind the {name[3:]}imum of the numbers."
     )
     return apply
 
@@ -169,8 +171,12 @@ def _arg(reference: Callable[..., Array]) -> Callable[..., Array]:
 
 
 _ARG_SAMPLES = (sample((4, 6), 1), sample((3, 4, 5), 0, keepdims=True), sample((3, 4)))
-argmax = operator(PatternKind.REDUCTION, _arg(np.argmax), *_ARG_SAMPLES)(_place("argmax", largest))
-argmin = operator(PatternKind.REDUCTION, _arg(np.argmin), *_ARG_SAMPLES)(_place("argmin", smallest))
+argmax = operator(PatternKind.REDUCTION, _arg(np.argmax), *_ARG_SAMPLES)(
+    _place("argmax", largest, lambda x, top: x < top)
+)
+argmin = operator(PatternKind.REDUCTION, _arg(np.argmin), *_ARG_SAMPLES)(
+    _place("argmin", smallest, lambda x, top: x > top)
+)
 
 
 @operator(

@@ -56,6 +56,22 @@ def test_what_is_not_a_number_counts_as_the_largest(source, tmp_path):
             np.testing.assert_array_equal(got, want)
 
 
+EXTREMES = ((((3, 40), 1), False), (((7, 33), 0), True), (((4, 32), 1), True))
+
+
+@pytest.mark.parametrize("method", ["MAX", "MIN"])
+@pytest.mark.parametrize(("size", "last"), EXTREMES)
+def test_what_is_not_a_number_is_the_extreme_before_infinities(size, last, method, source, tmp_path):
+    shape, axis = size
+    y = tensor("y", tuple(1 if i == axis else n for i, n in enumerate(shape)), "int32")
+    given = {"axis": axis, "method": method, "select_last_index": last}
+    case = Layer("e", "ArgMinMax", [tensor("x", shape, "float32")], [y], given)
+    for values in ([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0], [np.inf, -np.inf], [np.nan]):
+        x = source.choice(np.array(values, np.float32), shape)
+        (got,), (want,) = run(kernel_of([case]), case, [x], tmp_path), evaluate(case, [x])
+        np.testing.assert_array_equal(got, want)
+
+
 def test_a_number_of_elements_that_the_outputs_do_not_have_is_refused_with_both():
     case = next(iter(orders()))
     wrong = Layer("o", "TopK", case.inputs, case.outputs, {**case.attributes, "k": 9})

@@ -1,4 +1,4 @@
-"""The largest and the smallest where they are infinite, or of nothing at all: those of NumPy."""
+"""The largest and the smallest where they are infinite, of nothing at all, or not numbers."""
 
 from __future__ import annotations
 
@@ -43,3 +43,42 @@ def test_infinities_stay_where_nothing_is_scattered(join, value):
     x = np.full((6, 4), value, "float32")
     places, updates = np.array([[2, 3, 0, 2]], "int32"), np.ones((1, 4), "float32")
     assert np.isinf(check("scatter_elements", [x, places, updates], (0, join), "X2_1204")).sum() == 20
+
+
+ROWS = [["nan"] * 4, [1, "nan", 3, 2], [3, 1, "nan", 2], ["nan", "inf", 1, 2], ["inf", "nan", 0, "-inf"], [1, 3, 2, 0]]
+"""Rows of numbers and what is none."""
+
+
+def with_nan(kind: str, many: int) -> np.ndarray:
+    return np.tile(np.array(ROWS, kind), many)
+
+
+def results(name: str, x: np.ndarray, options: tuple[object, ...], target: str) -> list[np.ndarray]:
+    data = te.placeholder(x.shape, str(x.dtype), name="x")
+    made = OPERATORS[name].define(data, *options)
+    outs = list(made) if isinstance(made, list) else [made]
+    found = [np.zeros([d.value for d in t.shape], str(t.dtype)) for t in outs]
+    targets.build(topi.schedule(outs, target), [data, *outs], target)(x, *found)
+    return found
+
+
+@pytest.mark.parametrize("target", ["c", "X2_1204"])
+@pytest.mark.parametrize("name,kind,many", [("argmax", "float16", 20), ("argmin", "float32", 1)])
+def test_the_place_of_an_extreme_is_the_first_where_nothing_is_better(name, kind, many, target):
+    x = with_nan(kind, many)
+    (found,) = results(name, x, (1,), target)
+    key = np.where(np.isnan(x), np.inf, x if name == "argmax" else -x)
+    numbers = np.where(np.isnan(x), -np.inf, x if name == "argmax" else -x).max(1, keepdims=True)
+    np.testing.assert_array_equal(found, (key >= numbers).argmax(1))
+
+
+@pytest.mark.parametrize("target", ["c", "X2_1204"])
+@pytest.mark.parametrize(
+    "kind,many,k,ascending", [("float32", 10, 2, True), ("float16", 16, 4, False), ("float16", 2, 7, True)]
+)
+def test_elements_in_order_end_with_what_is_no_number(kind, many, k, ascending, target):
+    x = with_nan(kind, many)
+    values, places = results("topk", x, (k, 1, "both", ascending), target)
+    order = np.where(np.isnan(x), np.inf, x if ascending else -x).argsort(1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(places, order)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, order, 1))

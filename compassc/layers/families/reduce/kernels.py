@@ -86,7 +86,7 @@ def _extreme(k: LayerKernel, layer: Layer, w: AxisLoop, method: str) -> Value:
         k.assign(acc, extreme(acc, w.active(v, neutral, kind)))
         if poison is not None:
             # NaN anywhere is the result
-            k.assign(poison, poison + S.vsel(v, 0.0, S.isnan(v)))
+            k.assign(poison, poison + S.vsel(v, 0.0, v != v))  # noqa: PLR0124
     w.join(acc, ACROSS[method])
     if poison is None:
         return acc.within(low, high)
