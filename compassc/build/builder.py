@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+from compass_core.bounded import Bounded
 from compass_core.errors import Span, together
 from compass_core.errors.excerpts import portable_name
 from compassc.build.recorder import Recorder, argument, call_text, once, shown, types_of
@@ -284,7 +285,8 @@ class Builder(Recorder):
 
         variables: list[E.Var] = []
         key = ("for", *types_of((start, stop), variables))
-        t = _LOOPS.get(key) or _LOOPS.setdefault(key, bound_types(start, stop)[0])
+        t = _LOOPS.get(key) or bound_types(start, stop)[0]
+        _LOOPS[key] = t
         types_of((step,), variables)
         var = self.made_variable(self.name(name), t) if isinstance(name, str) else name.variables[0]
         plain = type(step) is int and step == 1
@@ -363,9 +365,9 @@ class Builder(Recorder):
 
 
 _signature = cache(signature)
-_CHANGED: dict[tuple[object, ...], tuple[bool, ...]] = {}
+_CHANGED: Bounded[tuple[object, ...], tuple[bool, ...]] = Bounded(1 << 12)
 """Which arguments macros change, by macro and types of arguments."""
-_LOOPS: dict[tuple[object, ...], DataType] = {}
+_LOOPS: Bounded[tuple[object, ...], DataType] = Bounded(1 << 12)
 """Types of loops' variables, by those of the bounds."""
 _span = lru_cache(1 << 14)(Span)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, cast
 
 import numpy as np
 
+from compass_core.bounded import Bounded
 from compassc.build import ranges
 from compassc.build.values import EFFECT, Expression, Pointer, Range, Value, recorded, whole_range
 from compassc.ir import exprs as E
@@ -204,7 +205,7 @@ def _refused(value: object) -> NoReturn:
 
 _NO_MODULE: Any = None
 """What is made here calls no sub-functions."""
-_FORMS: dict[tuple[object, ...], Any] = {}
+_FORMS: Bounded[tuple[object, ...], Any] = Bounded(1 << 14)
 """What operations and operators give, by the types of their operands (literals by themselves): a type, a tuple of types, VOID
 for a statement."""
 SAME, OTHER = object(), object()

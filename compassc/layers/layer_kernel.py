@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar, cast
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.bounded import Bounded
 from compassc.build import (
     Address,
     Builder,
@@ -147,7 +148,7 @@ class Part(NamedTuple):
     called: dict[str, str]
 
 
-_PARTS: dict[tuple[Hashable, ...], Part] = {}
+_PARTS: Bounded[tuple[Hashable, ...], Part] = Bounded(128)
 """By what they depend on. A model has some ten."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from compass_core.bounded import Bounded
 from compass_core.errors import UsageError
 from compassc.analysis.structure import Interner, variables
 from compassc.ir import exprs as E
@@ -70,7 +71,7 @@ class Base:
         """Arguments of the step that is being taken, as they are recorded."""
         single = len(mod.functions) == 1 or mod.entry == "main"
         self.func_working_on: str | None = mod.entry if single else None
-        self._trees: dict[PrimFunc, Tree] = {}
+        self._trees: Bounded[PrimFunc, Tree] = Bounded(9)
         self._free_form: set[PrimFunc] = set()
         """Functions that are not in the form that functions are kept in."""
         self.loose: dict[str, S.Stmt | None] = {f.name: loose_statement(f) for f in mod.functions}
@@ -114,8 +115,6 @@ class Base:
         function = self.function(name)
         found = self._trees.get(function)
         if found is None:
-            if len(self._trees) > 8:
-                self._trees.clear()
             found = self._trees[function] = Tree(function, self.open_loops_are_whole[name])
         return found
 

@@ -70,7 +70,7 @@ class Schedule(
         if self.trace is not None:
             made.trace = Trace(list(self.trace.insts), dict(self.trace.decisions))
         made.drawn, made.depth = self.fork_seed(), 0
-        made.symbols, made.noted, made._trees = dict(self.symbols), {}, dict(self._trees)
+        made.symbols, made.noted, made._trees = dict(self.symbols), {}, self._trees.copy()
         return made
 
     def seed(self, seed: int) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from compass_core import targets
+from compass_core.bounded import Bounded
 from compass_core.elf.hostcode import entry_symbol, make_text_blob
 from compass_core.errors import CompassError
 from compass_core.hostcc import host
@@ -151,8 +152,6 @@ class _Batch:
         model = cost_model(self._target.name)
         key = self._target.name, source.unit
         if key not in _instrumented:
-            if len(_instrumented) >= _MOST_INSTRUMENTED:
-                _instrumented.clear()
             _instrumented[key] = instrument(source, model)
         unit = _instrumented[key]
         return replace(unit.source, trusted=source.trusted), (model, (unit,))
@@ -256,10 +255,8 @@ class _Batch:
         return ""
 
 
-_instrumented: dict[tuple[str, str], Instrumented] = {}
-_MOST_INSTRUMENTED = 16
-_templates: dict[str, Program] = {}
-_MOST_TEMPLATES = 64
+_instrumented: Bounded[tuple[str, str], Instrumented] = Bounded(16)
+_templates: Bounded[str, Program] = Bounded(64)
 
 
 def _template(one: Artifact, elf: bytes, arguments: Sequence[Any]) -> Program:
@@ -267,8 +264,6 @@ def _template(one: Artifact, elf: bytes, arguments: Sequence[Any]) -> Program:
     consts = {p["name"]: a for p, a in zip(one.params["params"], arguments, strict=False) if p["role"] == "const"}
     key = json_text({**one.params, "kernel": ""}) + "".join(a.tobytes().hex() for a in consts.values())
     if key not in _templates:
-        if len(_templates) >= _MOST_TEMPLATES:
-            _templates.clear()
         with tempfile.TemporaryDirectory(prefix="compassc-") as folder:
             code, out = Path(folder, "kernel.o"), Path(folder, "aipu.bin")
             code.write_bytes(elf)
