@@ -106,7 +106,10 @@ class Padded:
             for a, x, e in zip(axes, nest, self.old.shape)
         )
         others = [x for x in walk_stmts((*block.init, *block.body)) if not isinstance(x, S.BufferStore)]
-        own = len(self._stores((*block.init, *block.body))) == sum(1 for _ in walk_stmts((*block.init, *block.body)))
+        stores = self._stores((*block.init, *block.body))
+        own = len(stores) == sum(1 for _ in walk_stmts((*block.init, *block.body))) and all(
+            s.mask is None for s in stores
+        )
         loops = [x.loop_var for x in nest]
         free = [b for b in block.iter_values if b not in loops]
         return whole and not others and own and not any(uses(b, (v,)) for b in free for v in loops)
@@ -121,8 +124,7 @@ class Padded:
             facts.bind_loop(a.var, a.start, a.extent, number(1))
         simplify = Simplifier(facts).expr
         old = block.vars[first : first + len(nest)]
-        mapping = {v: simplify(e) for v, e in zip(old, self.back.map_indices(points))}
-        change = _OverNew(self, mapping, points)
+        change = _OverNew(self, old, [simplify(e) for e in self.back.map_indices(points)], points)
         axes = axes_of(block)
         changed = with_axes(
             block, [*axes[:first], *made, *axes[first + len(nest) :]], change.body(block.body), change.body(block.init)
@@ -162,9 +164,10 @@ class Padded:
 class _OverNew(Rewriter):
     """What a block does for an element of the old buffer as what it does for one of the new, or the padding."""
 
-    def __init__(self, padded: Padded, mapping: dict[Var, Expr], points: Sequence[Expr]) -> None:
+    def __init__(self, padded: Padded, axes: Sequence[Var], at: Sequence[Expr], points: Sequence[Expr]) -> None:
         super().__init__()
-        self.padded, self.mapping, self.points = padded, mapping, tuple(points)
+        self.padded, self.axes, self.points = padded, axes, tuple(points)
+        self.mapping = dict(zip(axes, at))
 
     @rewrites(Var)
     def rewrite_var(self, e: Var) -> Expr:
@@ -172,9 +175,10 @@ class _OverNew(Rewriter):
 
     @rewrites(E.BufferLoad)
     def rewrite_load(self, e: E.BufferLoad) -> Expr:
-        if e.buffer.data is self.padded.old.data and all(i in self.mapping for i in e.indices):
-            return E.BufferLoad(view(self.padded.new), self.points, e.mask)
-        return E.BufferLoad(e.buffer, tuple(map(self.expr, e.indices)), e.mask)
+        own = e.buffer.data is self.padded.old.data and all(i is a for i, a in zip(e.indices, self.axes, strict=True))
+        if own and e.mask is None:
+            return E.BufferLoad(view(self.padded.new), self.points, None)
+        return self.default(e)
 
     @rewrites(S.BufferStore)
     def rewrite_store(self, s: S.BufferStore) -> Stmt:

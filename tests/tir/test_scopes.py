@@ -7,7 +7,9 @@ import pytest
 
 from compassc import te, tir
 from compassc.analysis.interpret import Interpreter
-from compassc.ir.stmts import Alloc, DeclBuffer
+from compassc.ir.exprs import Binary, BufferLoad
+from compassc.ir.stmts import Alloc, BufferStore, DeclBuffer
+from compassc.ir.visit import Rewriter, rewrites
 from compassc.tir.roots import root_block
 from compassc.tir.scopes import CachedFlags, DepKind, dependencies
 from compassc.tir.suggested import suggest_index_map
@@ -119,6 +121,26 @@ def _with_result(f, name):
     return f.replace(
         params=(*f.params, alloc.buffer.data), body=tuple(sorted(body, key=lambda x: not isinstance(x, DeclBuffer)))
     )
+
+
+class _WithTransposed(Rewriter):
+    """What is stored, plus the element at the other side of the diagonal."""
+
+    @rewrites(BufferStore)
+    def rewrite_store(self, s: BufferStore) -> BufferStore:
+        return s.replace(value=Binary("add", s.value, BufferLoad(s.buffer, s.indices[::-1])))
+
+
+def test_other_elements_of_a_buffer_with_padding_stay_those():
+    a = te.placeholder((6, 6), "int32", name="A")
+    f = _WithTransposed().function(te.create_prim_func([a, te.compute((6, 6), lambda i, j: a[i, j] + 1, name="B")]))
+    s = tir.Schedule(f)
+    s.transform_layout("B", ("write", 0), lambda i, j: (i, j // 4, j % 4), pad_value=0)
+    x = np.arange(36, dtype="int32").reshape(6, 6)
+    plain, padded = x * 10, np.pad(x * 10, ((0, 0), (0, 2))).reshape(6, 2, 4)
+    for function, out in ((f, plain), (s.mod.entry_func, padded)):
+        Interpreter(tir.lower(function.module(), "X2_1204").entry_func)(x, out)
+    np.testing.assert_array_equal(padded.reshape(6, 8)[:, :6], plain)
 
 
 def test_of_padding_that_the_caller_fills_it_is_said_what_it_holds():
