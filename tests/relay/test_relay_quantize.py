@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from math import floor
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from compassc.relay.op import temporary
 from compassc.relay.operators import op_name
 from compassc.relay.passes import infer_type
 from compassc.relay.quantize.annotate import SIMULATED
+from compassc.relay.quantize.realize import Whole, realized
 from compassc.relay.visit import post_order
 from tests.choosing import some
 from tests.relay.relay_values import evaluate
@@ -294,3 +297,61 @@ def test_operators_can_have_rules_of_their_own():
     with temporary("abs", "FQAnnotateRewrite", rule):
         made = quantized(module, global_scale=128.0)
     np.testing.assert_array_equal(evaluate(made, np.array([-1.5, 2.25, -300, 0.4], "float32"))[0], [2, 2, 127, 0])
+
+
+def one_channel(body):
+    """A function of an image of one channel, whose value is `body` of a product with 1."""
+    x = relay.var("x", shape=(1, 1, 2, 2))
+    return IRModule(
+        {"main": relay.Function([x], body(relay.nn.conv2d(x, relay.const(np.ones((1, 1, 1, 1), "float32")))))}
+    )
+
+
+IMAGE = np.array([[[[3.0, -2.5], [7.0, 1.0]]]], "float32")
+
+
+@pytest.mark.parametrize("low,high", [(20.0, 30.0), (-30.0, -20.0), (6.0, 7.0), (-1e30, 2.0)])
+def test_limits_beyond_a_type_are_kept(low, high):
+    """Of a pool, whose integers reach 8."""
+    module = one_channel(lambda e: relay.clip(relay.nn.max_pool2d(e, (1, 1)), low, high))
+    (found,) = evaluate(quantized(module), IMAGE)
+    np.testing.assert_allclose(found, np.clip(IMAGE, low, high), atol=8 / 127)
+
+
+@pytest.mark.parametrize("low,high,reach", [(10.0, 20.0, 10), (-3.0, 2.0, 3), (-9.0, 3.0, 5), (-9.0, -7.0, 7)])
+def test_limited_integers_reach_what_they_can_be(low, high, reach):
+    x = relay.var("x", shape=(4,), dtype="int8")
+    assert realized(relay.clip(x, low, high), [Whole(x, 1.0, "int8", 5)]).reach == reach
+
+
+def test_products_beyond_their_type_are_refused():
+    settings = {
+        "nbit_input": 12,
+        "dtype_input": "int16",
+        "dtype_activation": "int16",
+        "nbit_activation": 16,
+        "nbit_weight": 2,
+    }
+    with (
+        Q.qconfig(**INTEGERS, **settings),
+        pytest.raises(ExpressionError, match="numbers up to 1050625 are beyond int16"),
+    ):
+        Q.quantize(one_channel(lambda e: e * e))
+
+
+def test_settings_are_those_of_a_thread():
+    entered, found = Barrier(2), []
+
+    def run(bits):
+        with Q.qconfig(nbit_input=bits):
+            entered.wait()
+            found.append(Q.current_qconfig().nbit_input == bits)
+            if bits == 5:
+                entered.wait()
+        if bits == 4:
+            entered.wait()
+        found.append(Q.current_qconfig().nbit_input == 8)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(run, (4, 5)))
+    assert found == [True] * 4

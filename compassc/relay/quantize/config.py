@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from types import TracebackType
@@ -102,21 +102,20 @@ class QConfig:
         return found
 
     def __enter__(self) -> QConfig:  # noqa: PYI034 - typing.Self is younger than Python 3.10
-        _tokens.append(_current.set(self))
+        _settings.set((*_settings.get(), self))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        _current.reset(_tokens.pop())
+        _settings.set(_settings.get()[:-1])
 
 
-_STANDARD = QConfig()
-_current: ContextVar[QConfig] = ContextVar("quantisation of programs", default=_STANDARD)
-_tokens: list[Token[QConfig]] = []
+_settings: ContextVar[tuple[QConfig, ...]] = ContextVar("quantisation of programs", default=(QConfig(),))
+"""Those of a thread, the innermost last."""
 
 
 def current_qconfig() -> QConfig:
     """The settings of the innermost `qconfig`, the defaults outside."""
-    return _current.get()
+    return _settings.get()[-1]
 
 
 def qconfig(**settings: object) -> QConfig:

@@ -50,18 +50,16 @@ class Whole:
             self.reals.append(call("multiply", real, scalar(self.scale, "float32")))
         return self.reals[0]
 
-    def cast(self, dtype: str, reach: int | None = None) -> Whole:
+    def cast(self, dtype: str) -> Whole:
         """The same integers in another type that has room for them. ExpressionError where it has none."""
-        reach = self.reach if reach is None else reach
-        if dtype == self.dtype and reach == self.reach:
-            return self
-        room = _room(dtype)
-        if reach > room:
+        if self.reach > _room(dtype):
             raise ExpressionError(
-                f"numbers up to {reach} are beyond {dtype}", "use wider types or fewer bits in relay.quantize.qconfig"
+                f"numbers up to {self.reach} are beyond {dtype}",
+                "use wider types or fewer bits in relay.quantize.qconfig",
             )
-        made = self.expr if dtype == self.dtype else call("cast", self.expr, dtype=dtype)
-        return Whole(fold_constant.fold(made), self.scale, dtype, reach)
+        if dtype == self.dtype:
+            return self
+        return Whole(fold_constant.fold(call("cast", self.expr, dtype=dtype)), self.scale, dtype, self.reach)
 
 
 def _known(e: Expr) -> float:
@@ -177,7 +175,7 @@ def _product(e: Call, args: Sequence[Value]) -> Value | None:
     dtype = current_qconfig().dtype_activation
     a, b = a.cast(dtype), b.cast(dtype)
     made = Whole(applied(e, [a.expr, b.expr]), a.scale * b.scale, dtype, a.reach * b.reach)
-    return made.cast(dtype, made.reach)
+    return made.cast(dtype)
 
 
 def _one_scale(given: Sequence[Whole], terms: int) -> list[Whole]:
@@ -214,11 +212,11 @@ def _clipped(e: Call, args: Sequence[Value]) -> Value | None:
         return None
     assert e.attrs is not None
     room = _room(x.dtype)
-    low, high = (
-        int(np.clip(np.rint(float(e.attrs[n]) / x.scale), -room, room)) if np.isfinite(e.attrs[n]) else room * s
-        for n, s in (("a_min", -1), ("a_max", 1))
-    )
-    reach = min(x.reach, max(abs(low), abs(high)))
+    first, last = (np.rint(float(e.attrs[n]) / x.scale) for n in ("a_min", "a_max"))
+    if not (first <= room and last >= -room):  # what it gives is beyond the type, or no number
+        return None
+    low, high = int(max(first, -room)), int(min(last, room))
+    reach = max(abs(min(max(end, low), high)) for end in (-x.reach, x.reach))
     return Whole(call("clip", x.expr, a_min=low, a_max=high), x.scale, x.dtype, reach)
 
 
