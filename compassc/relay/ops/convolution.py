@@ -38,6 +38,15 @@ def several(value: Any, count: int) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, Sequence) else (value,) * count
 
 
+def above_0(what: str, value: object, rank: int) -> tuple[int, ...]:
+    """A number above 0 for each of so many axes. RelationError for others."""
+    given = several(value, rank)
+    if len(given) != rank or not all(isinstance(n, int) and n > 0 for n in given):
+        wanted = "a whole number" if rank == 1 else f"1 or {rank} whole numbers"
+        raise fail(f"{what} {value!r} must be {wanted} above 0")
+    return given
+
+
 def both_ends(padding: object, rank: int) -> tuple[int, ...]:
     """Elements before each axis, then behind each: of one number, one for each axis, or both."""
     given = several(padding, 1)
@@ -45,6 +54,8 @@ def both_ends(padding: object, rank: int) -> tuple[int, ...]:
     given = given * 2 if len(given) == rank else given
     if len(given) != 2 * rank:
         raise fail(f"padding {padding!r} does not go with {rank} dimensions", f"give 1, {rank} or {2 * rank} numbers")
+    if not all(isinstance(n, int) and n >= 0 for n in given):
+        raise fail(f"padding {padding!r} must be whole numbers that are not below 0")
     return given
 
 
@@ -97,11 +108,11 @@ def _agree(a: Attrs, weight: TensorType, channels: Dim, window: Sequence[Dim]) -
 def _windows(d: Sequence[Dim], a: Attrs, window: Sequence[Dim]) -> list[Dim]:
     """The extents of a convolution's result."""
     rank = len(window)
-    pads, strides, dilation = both_ends(a.padding, rank), several(a.strides, rank), several(a.dilation, rank)
+    strides, dilation = above_0("strides", a.strides, rank), above_0("dilation", a.dilation, rank)
+    pads = both_ends(a.padding, rank)
     made: list[Dim] = []
     for n in range(rank):
         pad, s, l = pads[n] + pads[n + rank], strides[n], dilation[n]
-        require(s > 0 and l > 0, lambda: f"strides {strides} and dilation {dilation} must be above 0")
         size = of(lambda m, k: (m + pad - (k - 1) * l - 1) // s + 1, d[n], window[n])  # noqa: B023
         require(not isinstance(size, int) or size > 0, lambda: f"a window of {window[n]} is larger than {d[n]} with padding {pad}")  # fmt: skip  # noqa: B023
         made.append(size)
@@ -114,6 +125,7 @@ def conv_rule(rank: int) -> Rule:
     def rule(a: Attrs, data: TensorType, weight: Type) -> Related | None:
         plain, kernel, out = _layouts(a, rank, "OI")
         n, c, *space = _in_order(data, a.data_layout, plain, "data")
+        above_0("groups", a.groups, 1)
         typed = isinstance(weight, TensorType)
         if a.groups > 1 and not typed:
             return None
@@ -174,7 +186,7 @@ def transposed_rule(rank: int) -> Rule:
             require(not differ(own, c), lambda: f"{c} channels of the data {data} do not match the weight {weight}")
             _agree(a, weight, channels, window)
         pads, more = both_ends(a.padding, rank), several(a.output_padding, rank)
-        strides, dilation = several(a.strides, rank), several(a.dilation, rank)
+        strides, dilation = above_0("strides", a.strides, rank), above_0("dilation", a.dilation, rank)
         made: list[Dim] = [n, channels]
         for d in range(rank):
             s, l, less = strides[d], dilation[d], pads[d] + pads[d + rank] - more[d]

@@ -12,6 +12,7 @@ import ml_dtypes  # noqa: F401  # by it NumPy knows bfloat16
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.errors import CompassError
 from compassc import te
 from compassc.ir.errors import ExpressionError
 from compassc.operators.calls import References, define
@@ -202,6 +203,20 @@ def _checked(
             found = rule(attrs, *types)
         except RelationError as error:
             raise RelationError(f"{name}: {error.message}", error.help or "") from None
+        except CompassError:
+            raise
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            TypeError,
+            ValueError,
+        ) as error:  # it asks for nothing else
+            words = f"{name}: its attributes do not go with {', '.join(map(str, types))}: {error}"
+            raise RelationError(words, f"they are {attrs}") from error
+        made = found.result if isinstance(found, Related) else found
+        if made is not None and _has_negative(made):
+            raise RelationError(f"{name}: its result would be {made}", f"its attributes are {attrs}")
         if isinstance(found, Related):
             for place, must in found.inputs.items():
                 if not _fits(types[place], must):
@@ -209,6 +224,13 @@ def _checked(
         return found
 
     return relation
+
+
+def _has_negative(t: Type) -> bool:
+    """Whether an extent is below 0."""
+    if isinstance(t, TupleType):
+        return any(map(_has_negative, t.fields))
+    return isinstance(t, TensorType) and any(isinstance(d, int) and d < 0 for d in t.shape)
 
 
 def _fits(given: Type, must: Type) -> bool:

@@ -15,7 +15,7 @@ from compassc.operators.declare import largest, least, mean_of, number, sample, 
 from compassc.relay import layouts
 from compassc.relay.attributes import RECORDS, Attrs
 from compassc.relay.builders import BUILDERS, build
-from compassc.relay.ops.convolution import SPACE, both_ends, exact, several
+from compassc.relay.ops.convolution import SPACE, above_0, both_ends, exact, several
 from compassc.relay.ops.declare import ANCHOR, Evaluate, Express, Meanings, Prepare, Rule, declare, record
 from compassc.relay.ops.relations import of, require, shaped
 from compassc.relay.ops.shapes import extents
@@ -41,7 +41,8 @@ Counts = tuple[int, ...]
 
 def _pool_options(a: Attrs, rank: int) -> tuple[Counts, Counts, Counts, tuple[Counts, Counts]]:
     pads = both_ends(a.padding, rank)
-    return several(a.pool_size, rank), several(a.strides, rank), several(a.dilation, rank), (pads[:rank], pads[rank:])
+    window, strides, dilation = (above_0(n, a[n], rank) for n in ("pool_size", "strides", "dilation"))
+    return window, strides, dilation, (pads[:rank], pads[rank:])
 
 
 def pool_rule(rank: int) -> Rule:
