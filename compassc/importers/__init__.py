@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compass_core.aipubin.reader import ELF_MAGIC
 from compass_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,8 +53,17 @@ def refuse_other_files(path: Path) -> None:
         raise _unknown(path)
 
 
+def _starts_as_elf(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(ELF_MAGIC)) == ELF_MAGIC
+
+
 def _unknown(path: Path) -> UsageError:
     help = next((text for suffixes, text in OTHERS.items() if path.suffix.lower() in suffixes), "")
+    if _starts_as_elf(path):
+        help = f"it is built: `compass-run {path}` runs it, `compassc inspect {path}` shows what is in it"
     message = f"'{path}' is no model that can be imported: known are {', '.join(IMPORTERS)}"
     return UsageError(message, code="unknown-model", help=help)
 

@@ -237,9 +237,11 @@ def _own_modules(place: _Place, folder: Path, found: FileRecorder) -> Iterator[N
 def _text(path: Path) -> str:
     try:
         return files.read(path, TEXT_BYTES).decode("utf-8")
-    except UnicodeDecodeError:
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
         what = f"'{path}' is no Python file: it is not UTF-8 text"
-        raise CompassError(what, Span(str(path), 1), code="python", help="give the file with the kernel") from None
+        help = "give the file with the kernel, or save it in UTF-8"
+        raise CompassError(what, Span(str(path), line), code="python", help=help) from None
 
 
 @contextmanager

@@ -164,6 +164,8 @@ def test_devices_that_contradict_each_other_are_refused():
         plan(relay.IRModule.from_expr(relay.Function([x], build("annotation.on_device", x, "metal"))))
     with pytest.raises(ValueError, match="expecting a Device or device name, but received a int"):
         build("annotation.on_device", x, 3)
+    with pytest.raises(CompassError, match="there are 2 devices for 1 parameters"):
+        build("annotation.function_on_device", relay.Function([x], x), ["cpu", "cpu"], "cpu")
 
 
 def test_hosts_and_defaults_of_targets():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from compassc.ir.errors import ExpressionError
 from compassc.relay.attributes import PARAM_DEVICES, RESULT_DEVICE, Record
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Expr, Function
@@ -47,8 +48,12 @@ def on_device(body: Expr, device: object, constrain_result: bool = False, constr
 
 @builder("annotation.function_on_device")
 def function_on_device(function: Function, param_devices: Iterable[object], result_device: object) -> Function:
-    """That the parameters and the result of a function lie on devices."""
+    """That the parameters and the result of a function lie on devices. ExpressionError unless each parameter has one."""
     devices = tuple([VirtualDevice.of(d) for d in param_devices])
+    if len(devices) != len(function.params):
+        raise ExpressionError(
+            f"there are {len(devices)} devices for {len(function.params)} parameters", "give one for each"
+        )
     return function.with_attr({PARAM_DEVICES: devices, RESULT_DEVICE: VirtualDevice.of(result_device)})
 
 

@@ -182,8 +182,8 @@ class Domains:
     def _function(self, f: Function) -> None:
         own = self.of(f)
         params, result = f.attrs.get(PARAM_DEVICES, ()), f.attrs.get(RESULT_DEVICE)
-        for place, device in enumerate(params):
-            join(own.parts[place], self.said(device), f)
+        for part, device in zip(own.parts[:-1], params):
+            join(part, self.said(device), f)
         join(own.result, self.said(result), f)
         if is_primitive(f):
             for part in own.parts[:-1]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+_MOST = 60
+"""So many names are listed."""
+
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """The member of `names` that `name` most likely means, letter case apart; None when nothing is close."""
@@ -15,7 +18,8 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def help_for(name: str, names: Iterable[str], what: str) -> str:
-    """A help text for the unknown `name`: the nearest of `names`, else all of them. `what` is the plural noun."""
+    """A help text for the unknown `name`: the nearest of `names`, else the first of them. `what` is the plural noun."""
     names = tuple(names)
     near = nearest(name, names)
-    return f"did you mean '{near}'?" if near else f"{what}: {', '.join(names) or 'none'}"
+    listed = names[:_MOST] + ((f"and {len(names) - _MOST} more",) if len(names) > _MOST else ())
+    return f"did you mean '{near}'?" if near else f"{what}: {', '.join(listed) or 'none'}"
