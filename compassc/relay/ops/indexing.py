@@ -129,6 +129,7 @@ def _nd(a: Attrs, x: TensorType, indices: TensorType) -> Type:
     require(len(indices.shape) > 0, lambda: f"the indices need a dimension, they are {indices}")
     count = indices.shape[0] if a.index_rank is None else a.index_rank
     require(isinstance(count, int), lambda: f"how many axes the indices {indices} name must be known: give index_rank")
+    require(a.batch_dims >= 0, lambda: f"batch_dims {a.batch_dims} must not be below 0")
     named = a.batch_dims + (count if isinstance(count, int) else 0)
     require(
         named <= len(x.shape), lambda: f"indices {indices} with batch_dims {a.batch_dims} name more axes than {x} has"
