@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from compassc.analysis.arith import Arith
 from compassc.analysis.simplify import Simplifier
+from compassc.analysis.structure import Interner
 from compassc.ir import exprs as E
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Expr, IntImm, Var
@@ -242,14 +243,16 @@ def _dom_min(axis: IterVar) -> Expr:
 
 def _closed(intervals: dict[Var, Interval], fixed: set[Var]) -> dict[Var, Interval]:
     """The intervals with the variables in their ends replaced, until only fixed ones are left."""
+    same = Interner().same
+
+    def of(var: Var) -> Interval | None:
+        return None if var in fixed else intervals.get(var)
+
     for _ in range(16):
         changed = False
         for var, (low, high) in list(intervals.items()):
-            new = (
-                interval(low, lambda v: intervals.get(v) if v not in fixed else None)[0],
-                interval(high, lambda v: intervals.get(v) if v not in fixed else None)[1],
-            )
-            if new != (low, high) and (str(new[0]), str(new[1])) != (str(low), str(high)):
+            new = interval(low, of)[0], interval(high, of)[1]
+            if not same(new[0], low) or not same(new[1], high):
                 intervals[var] = new
                 changed = True
         if not changed:

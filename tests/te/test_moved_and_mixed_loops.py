@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from compassc import te
+from compassc.analysis.interpret import Interpreter
 from compassc.te.errors import ScheduleError
 
 ROWS, COLUMNS = 7, 10
@@ -23,6 +24,27 @@ def two(target, steps):
     te.build(s, [a, c], target)(given, found)
     np.testing.assert_array_equal(found, (given + 1) * 3)
     return s
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_stage_at_the_rows_of_a_triangle(split, place):
+    """What is summed ends at the row: the axis of the rows and its loop have one name and are two variables."""
+    a = te.placeholder((ROWS, ROWS), "int32", name="a")
+    b = te.compute((ROWS, ROWS), lambda i, j: a[i, j] * 2, name="b")
+
+    def row(i):
+        k = te.reduce_axis((0, i + 1), "k")
+        return te.sum(b[i, k], axis=k)
+
+    c = te.compute((ROWS,), row, name="c")
+    s = te.create_schedule(c.op)
+    loops = s[c].split(c.op.axis[0], factor=4) if split else [c.op.axis[0]]
+    s[b].compute_at(s[c], loops[place])
+    given = np.random.default_rng(1).integers(-99, 99, (ROWS, ROWS)).astype("int32")
+    found = np.zeros(ROWS, "int32")
+    Interpreter(te.lower(s, [a, c], "k", target="X2_1204").entry_func)(given, found)
+    np.testing.assert_array_equal(found, np.tril(given * 2).sum(1))
 
 
 @pytest.mark.parametrize("target", ["llvm", "X2_1204"])
