@@ -27,6 +27,15 @@ def joined(conditions: Iterable[Expr]) -> Expr:
     return TRUE if made is None else made
 
 
+def nested(conditions: Sequence[Expr], body: Sequence[Stmt]) -> list[Stmt]:
+    """Statements under conditions one in the other, the first one outermost; none of those that are known to hold."""
+    made = tuple(body)
+    for condition in reversed(conditions):
+        if not (isinstance(condition, IntImm) and condition.value):
+            made = (S.IfThenElse(condition, made, ()),)
+    return list(made)
+
+
 def guarded(conditions: Sequence[Expr], body: list[Stmt]) -> list[Stmt]:
-    """Statements under conditions."""
+    """Statements under conditions, all of which are one."""
     return [S.IfThenElse(joined(conditions), tuple(body), ())] if conditions and body else body

@@ -11,6 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from compassc.analysis.conditions import nested
 from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
@@ -39,7 +40,7 @@ from compassc.te.schedule.relations import predicates, root_values, roots_of
 from compassc.te.schedule.schedule import Schedule
 from compassc.te.schedule.stage import Stage
 from compassc.te.tensor import Operation, Tensor, tensor_of
-from compassc.te.tensorised import Place, Tensorised, begin_in, indices_in, under
+from compassc.te.tensorised import Place, Tensorised, begin_in, indices_in
 
 if TYPE_CHECKING:
     from compassc.language.functions import PyPrimFunc
@@ -389,7 +390,7 @@ class Nest:
 
     def _guarded(self, loops: dict[IterVar, Expr], reductions: bool, statements: list[Stmt], *more: Expr) -> list[Stmt]:
         """Statements under the conditions of their loops."""
-        return under([*(c for _, c in self.conditions(loops, reductions)), *more], statements)
+        return nested([*(c for _, c in self.conditions(loops, reductions)), *more], statements)
 
     def _store(self, index: int, values: dict[IterVar, Expr], value: Expr) -> Stmt:
         place = self.nests.places[self.stage.origin_op, index]

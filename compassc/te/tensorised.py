@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from compassc.analysis.conditions import nested
 from compassc.analysis.structure import variables
-from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Buffer, Expr, IntImm, Var
 from compassc.ir.iter_vars import IterVar
@@ -54,15 +54,6 @@ def begin_in(what: str, place: Place, indices: Sequence[Expr]) -> tuple[Expr, ..
     if place.rolling is not None:
         raise LowerError(f"{what}: '{place.buffer.data.name}' goes round, its elements do not lie one after another")
     return indices_in(place, indices)
-
-
-def under(conditions: Sequence[Expr], statements: list[Stmt]) -> list[Stmt]:
-    """Statements under conditions, the first one outermost."""
-    made: Body = tuple(statements)
-    for condition in reversed(conditions):
-        if not (isinstance(condition, IntImm) and condition.value):
-            made = (S.IfThenElse(condition, made, ()),)
-    return list(made)
 
 
 class Tensorised:
@@ -166,7 +157,7 @@ class Tensorised:
             raise LowerError(f"{self.what}: '{self.intrin.name}' makes whole sums, and loops outside of it reduce, too")
         body = substitute_body(body, self.mapping)
         made = self.nest.nests.on_memory(body, self._parts(), self.intrin.kernels, self.what)
-        return under(self._conditions(reductions), made)
+        return nested(self._conditions(reductions), made)
 
 
 def _substituted(e: Expr, mapping: dict[Var, Expr]) -> Expr:

@@ -118,6 +118,11 @@ def loop_extent(s: S.For) -> int:
     return UNKNOWN if first is None or last is None else last - first
 
 
+def last_index(start: Expr, extent: Expr) -> Expr:
+    """The last of `extent` indices from one on; that one itself where it is alone."""
+    return start if constant(extent) == 1 else sub(add(start, extent), number(1, start))
+
+
 def add(a: Expr, b: Expr) -> Expr:
     return binary("add", a, b)
 

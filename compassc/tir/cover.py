@@ -15,7 +15,7 @@ from compassc.ir.stmts import Stmt
 from compassc.ir.visit import walk_exprs
 from compassc.te.bounds import Interval, Unbounded, interval
 from compassc.tir.addresses import says_all
-from compassc.tir.blocks import add, at, axes_of, constant, number, sub, uses
+from compassc.tir.blocks import add, at, axes_of, constant, last_index, number, sub, uses
 from compassc.tir.regions import Spans
 from compassc.tir.tree import Tree
 
@@ -74,10 +74,11 @@ def spans_of(
     mapping: dict[Var, Expr] = {a.var: a.binding for a in axes_of(block)}
     found: Spans = []
     for start, extent in zip(region.starts, region.extents):
-        last = sub(add(start, extent), number(1, start))
+        last = last_index(start, extent)
         try:
-            first, end = simplify(at(start, mapping)), simplify(at(last, mapping))
-            found.append((interval(first, reach.get)[0], interval(end, reach.get)[1]))
+            first = interval(simplify(at(start, mapping)), reach.get)
+            end = first if last is start else interval(simplify(at(last, mapping)), reach.get)
+            found.append((first[0], end[1]))
         except Unbounded:
             found.append(None)
     return found

@@ -12,7 +12,7 @@ from compassc.ir.exprs import Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import Stmt
 from compassc.ir.visit import walk_exprs
 from compassc.te.bounds import Interval, Unbounded, interval, union
-from compassc.tir.blocks import add, at, number, sub, view
+from compassc.tir.blocks import add, at, last_index, number, sub, view
 
 Spans = list["Interval | None"]
 """Per dimension the least and the largest index; None: not known."""
@@ -87,9 +87,10 @@ class _Finder:
             for r in regions:
                 spans: Spans = []
                 for start, extent in zip(r.starts, r.extents):
+                    last = last_index(start, extent)
                     first = self._span(at(start, inner))
-                    last = self._span(at(sub(add(start, extent), number(1, start)), inner))
-                    spans.append(None if first is None or last is None else (first[0], last[1]))
+                    end = first if last is start else self._span(at(last, inner))
+                    spans.append(None if first is None or end is None else (first[0], end[1]))
                 table.setdefault(r.buffer.data, []).append(spans)
 
     def expr(self, e: Expr) -> None:

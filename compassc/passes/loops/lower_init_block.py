@@ -23,9 +23,8 @@ def run(module: IRModule) -> IRModule:
 
 
 def _function(function: PrimFunc) -> PrimFunc:
-    before = function.body
-    for name in Tree(function).blocks:
-        tree = Tree(function)
+    before, tree = function.body, Tree(function)
+    for name in list(tree.blocks):
         block = tree.blocks[name]
         loops = reduction_loops(tree, block)
         if not block.init or not loops or any(s.kind.startswith("threadIdx") for s in loops):
@@ -35,8 +34,8 @@ def _function(function: PrimFunc) -> PrimFunc:
         except ScheduleError:
             check_begins_first(tree, block)
             continue
-        function = function.replace(body=body)
-    return canonical(function, before)
+        tree = Tree(function.replace(body=body))
+    return canonical(tree.function, before)
 
 
 def check_begins_first(tree: Tree, block: S.Block) -> None:

@@ -6,7 +6,7 @@ that still is in it one for the first turn.
 
 from __future__ import annotations
 
-from compassc.analysis.conditions import conjuncts, joined
+from compassc.analysis.conditions import conjuncts, joined, nested
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Binary, Expr, Var
 from compassc.ir.stmts import Body, IRModule, Stmt
@@ -39,6 +39,4 @@ def _statements(s: S.Block) -> Body:
         first = [Binary("eq", a.binding, a.start) for a in axes_of(s) if a.is_reduction]
         init = substitute_body(s.init, mapping)
         body = (*(init if not first else (S.IfThenElse(joined(first), init, ()),)), *body)
-    for condition in reversed(conjuncts(s.predicate)):
-        body = (S.IfThenElse(condition, body, ()),)
-    return body
+    return tuple(nested(conjuncts(s.predicate), body))
