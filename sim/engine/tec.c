@@ -33,7 +33,7 @@ static _Thread_local struct tec *self;
 
 struct tec *current_tec(void) { return self; }
 
-bool looked_at(void) { return schedule_on || recording || debugged || check_on; }
+bool looked_at(void) { return schedule_on || debugged || check_on; }
 
 /* What a function must find again when another stack has been used meanwhile. */
 #define SAVE                                                       \

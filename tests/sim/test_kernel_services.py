@@ -124,21 +124,23 @@ def test_transpositions_of_every_shape(shared: Bench, bits: int) -> None:
     assert (shared.read(given, a) == a).all()
 
 
-def test_erf_next_to_the_middle_of_two_floats(shared: Bench) -> None:
+ERF_MIDDLES = "0x1.21d654p-15 0x1.8e0c54p-14 0x1.574c7p-12 0x1.6ab60ap-6 0x1.88cb86p-5 0x1.12e6fap-3 0x1.8ce4eap+1"
+TANH_MIDDLES = "0x1.71373ap-12 0x1.14e97ep-9 0x1.5748aap-7 0x1.39bf26p-6 0x1.24f4fap-4 0x1.64ba76p-1 0x1.2ff78ep+0"
+
+
+@pytest.mark.parametrize(("name", "middles"), [("erf", ERF_MIDDLES), ("tanh", TANH_MIDDLES)])
+def test_results_next_to_the_middle_of_two_floats(shared: Bench, name: str, middles: str) -> None:
     """Where more than 44 bits of the result decide the rounding; and the ends."""
-    middles = (
-        "0x1.21d654p-15 0x1.8e0c54p-14 0x1.574c7p-12 0x1.6ab60ap-6 0x1.88cb86p-5 0x1.12e6fap-3 0x1.8ce4eap+1".split()
-    )
-    values = [*map(float.fromhex, middles), 0.0, 1e-40, 2.0, 3.9, 4.0, 5.0, 1e30, np.inf, np.nan]
+    values = [*map(float.fromhex, middles.split()), 0.0, 1e-40, 2.0, 3.9, 4.0, 9.01, 1e30, np.inf, np.nan]
     a = np.array([*values, *(-v for v in values)], np.float32)
     body = f"""
   __global float8 *from = (__global float8 *)a, *to = (__global float8 *)c;
-  for (int i = 0; i < {a.size // 8}; i++) __vstore(verf(__vload(from + i, ALL_TRUE_w)), to + i, ALL_TRUE_w);
+  for (int i = 0; i < {a.size // 8}; i++) __vstore(v{name}(__vload(from + i, ALL_TRUE_w)), to + i, ALL_TRUE_w);
 """
     text = kernel("__global float* a, __global float* c", pointers("__global float", "__global float"), body)
     given, made = shared.place(a), shared.place(np.zeros_like(a))
     shared.run(text, given, made, tasks=1)
-    want, got = np.array([math.erf(v) for v in a], np.float32), shared.read(made, a)
+    want, got = np.array([getattr(math, name)(v) for v in a], np.float32), shared.read(made, a)
     assert np.array_equal(got, want, equal_nan=True) and np.array_equal(np.signbit(got[:-1]), np.signbit(a[:-1]))
 
 

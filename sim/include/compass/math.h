@@ -10,8 +10,9 @@
 #ifndef COMPASS_MATH_H
 #define COMPASS_MATH_H
 
-#define __COMPASS_LIBM_BY_LANE(X) X(log) X(tanh) X(sin) X(cos) X(exp2)
-#define __COMPASS_LIBM(X) __COMPASS_LIBM_BY_LANE(X) X(erf)
+#define __COMPASS_LIBM_BY_LANE(X) X(log) X(sin) X(cos) X(exp2)
+#define __COMPASS_LIBM_BY_VECTOR(X) X(tanh) X(erf)
+#define __COMPASS_LIBM(X) __COMPASS_LIBM_BY_LANE(X) __COMPASS_LIBM_BY_VECTOR(X)
 #define X(name) double __compass_##name(double) __attribute__((const));
 __COMPASS_LIBM(X)
 #undef X
@@ -65,9 +66,39 @@ __COMPASS_LIBM_BY_LANE(X)
 __COMPASS_POW(float8, 8)
 __COMPASS_POW(__float16, 16)
 
-/* erf: x * P(x^2) in double, with P the Chebyshev expansion of erf(sqrt(s)) / sqrt(s) on [0, 16], in powers of s / 8 - 1; from 4
- * on erf rounds to 1. It is within 2^-46 of the exact value, as the C library's is, so both round to the same float where all
- * of 2^-44 around it does. Where it does not, about once in 500,000, and for NaN the C library is asked. */
+/* Functions of whole vectors in double. The value is within 2^-46 of the exact one, as the C library's is, so both round to the
+ * same float where all of 2^-44 around it does. Where it does not, about once in 500,000, and for NaN the C library is asked. */
+#define __COMPASS_ROUND_AS_LIBM(name, x, y)                                                 \
+  float8 low = __builtin_convertvector(y * (1 - 0x1p-44), float8);                          \
+  float8 high = __builtin_convertvector(y * (1 + 0x1p-44), float8);                         \
+  if (__builtin_reduce_and(low == high)) return low;                                        \
+  for (int i = 0; i < 8; i++) x[i] = (float)__compass_##name((double)x[i]);                 \
+  return x;
+
+/* tanh: e / (2 - e) with e = 1 - exp(-2|x|) = (1 - 2^k) - 2^k * t, where -2|x| = k * ln 2 + r, and t = exp(r) - 1 is a Taylor
+ * series. The last bits of a number that holds k give 2^k by a shift. From 10 on tanh rounds to 1. */
+__COMPASS_FN float8 __compass_tanh(float8 x) {
+#pragma clang fp contract(fast)
+  const double factors[] = {
+      1.0 / 2,     1.0 / 6,      1.0 / 24,      1.0 / 120,      1.0 / 720,       1.0 / 5040,
+      1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800,
+  };
+  enum { LAST = sizeof factors / sizeof *factors - 1 };
+  float8 size = as_float8(as_int8(x) & 0x7fffffff), sign = as_float8((as_int8(x) & (int)0x80000000) | 0x3f800000);
+  float8 near = __COMPASS_PICK(float8, int8, size > 10.0f, (float8)10.0f, size);
+  __double8 v = __builtin_convertvector(near, __double8) * -2.0, bits = v * 0x1.71547652b82fep+0 + 0x1.8p+52;
+  __double8 k = bits - 0x1.8p+52, r = (v - k * 0x1.62e42fefa3800p-1) - k * 0x1.ef35793c76730p-45;
+  __double8 power = __builtin_astype((__builtin_astype(bits, __long8) << 52) + 0x3ff0000000000000l, __double8);
+  __double8 p = (__double8)factors[LAST];
+#pragma clang loop unroll(full)
+  for (int i = LAST; i--;) p = p * r + factors[i];
+  __double8 t = r * r * p + r, e = (1.0 - power) - power * t;
+  __double8 y = e / (2.0 - e) * __builtin_convertvector(sign, __double8);
+  __COMPASS_ROUND_AS_LIBM(tanh, x, y)
+}
+
+/* erf: x * P(x^2), with P the Chebyshev expansion of erf(sqrt(s)) / sqrt(s) on [0, 16], in powers of s / 8 - 1; from 4 on erf
+ * rounds to 1. */
 __COMPASS_FN float8 __compass_erf(float8 x) {
 #pragma clang fp contract(fast)
   const double powers[] = {
@@ -85,16 +116,17 @@ __COMPASS_FN float8 __compass_erf(float8 x) {
 #pragma clang loop unroll(full)
   for (int i = LAST; i--;) p = p * u + powers[i];
   __double8 y = v * p;
-  float8 low = __builtin_convertvector(y * (1 - 0x1p-44), float8), high = __builtin_convertvector(y * (1 + 0x1p-44), float8);
-  if (__builtin_reduce_and(low == high)) return low;
-  for (int i = 0; i < 8; i++) x[i] = (float)__compass_erf((double)x[i]);
-  return x;
+  __COMPASS_ROUND_AS_LIBM(erf, x, y)
 }
-__COMPASS_FN __float16 __compass_erf(__float16 x) {
-  float8 low = __compass_erf(__builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7));
-  float8 high = __compass_erf(__builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15));
-  return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-}
+
+#define X(name)                                                                                              \
+  __COMPASS_FN __float16 __compass_##name(__float16 x) {                                                     \
+    float8 low = __compass_##name(__builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7));                    \
+    float8 high = __compass_##name(__builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15));             \
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);         \
+  }
+__COMPASS_LIBM_BY_VECTOR(X)
+#undef X
 
 /* Every vector function for the three float types, and every scalar function for float and half. */
 #define __COMPASS_MATH(X) \
