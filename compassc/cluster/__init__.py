@@ -12,13 +12,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from compass_core import VERSION
 from compass_core.errors import CompassError
 
-Function = Callable[[Any, Any], Any]
-"""A function of a module, called with what all parts share and a part."""
+S = TypeVar("S")
+"""What all parts share."""
+Q = TypeVar("Q")
+"""A part."""
+R = TypeVar("R")
+"""The outcome of a function of a module, called with what all parts share and a part."""
 ATTEMPTS = 3
 """So many workers may be lost with a part before the part counts as what ends them."""
 
@@ -35,7 +39,7 @@ class Cluster(Protocol):
 
     jobs: int
 
-    def run(self, function: Function, shared: object, parts: Iterable[object]) -> Iterator[tuple[int, Any]]:
+    def run(self, function: Callable[[S, Q], R], shared: S, parts: Iterable[Q]) -> Iterator[tuple[int, R | Lost]]:
         """The outcomes with the numbers of their parts, as they come. What the function raises is raised here."""
 
 
@@ -44,7 +48,7 @@ class Here:
 
     jobs = 1
 
-    def run(self, function: Function, shared: object, parts: Iterable[object]) -> Iterator[tuple[int, Any]]:
+    def run(self, function: Callable[[S, Q], R], shared: S, parts: Iterable[Q]) -> Iterator[tuple[int, R | Lost]]:
         for number, part in enumerate(parts):
             yield number, function(shared, part)
 
@@ -93,13 +97,13 @@ def identity() -> str:
     return f"{VERSION}+{digest.hexdigest()[:16]}"
 
 
-def call(wanted: str, function: Function, shared: object, part: object) -> tuple[str, Any]:
+def call(wanted: str, function: Callable[[S, Q], R], shared: S, part: Q) -> tuple[str, R | str]:
     """A part, done by a worker: `("done", outcome)`, or `("other", identity)` where the worker has another toolchain."""
     mine = identity()
     return ("done", function(shared, part)) if mine == wanted else ("other", mine)
 
 
-def outcome(answer: tuple[str, object], where: str) -> Any:
+def outcome(answer: tuple[str, R], where: str) -> R:
     """The outcome in the answer of a worker. CompassError when it has another toolchain."""
     kind, content = answer
     if kind == "other":
@@ -111,9 +115,11 @@ def outcome(answer: tuple[str, object], where: str) -> Any:
     return content
 
 
-def need(parts: Sequence[tuple[int, object]]) -> list[Any]:
+def need(parts: Sequence[tuple[int, R | Lost]]) -> list[R]:
     """The outcomes of all parts in order. CompassError when one was lost."""
+    found: list[tuple[int, R]] = []
     for number, one in parts:
         if isinstance(one, Lost):
             raise CompassError(f"part {number + 1} ends every worker: {one.message}", code="worker-lost")
-    return [one for _, one in sorted(parts, key=lambda part: part[0])]
+        found.append((number, one))
+    return [one for _, one in sorted(found, key=lambda part: part[0])]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from compass_core.errors import CompassError
-from compassc.cluster import ATTEMPTS, Cluster, Function, Lost, call, identity, outcome
+from compassc.cluster import ATTEMPTS, Cluster, Lost, Q, R, S, call, identity, outcome
 
 WAIT_SECONDS = 30
 
@@ -44,13 +44,13 @@ class _Workers:
         self._sent: tuple[object, Any] | None = None
         """What was shared last, and where the workers have it."""
 
-    def run(self, function: Function, shared: object, parts: Iterable[object]) -> Iterator[tuple[int, Any]]:
+    def run(self, function: Callable[[S, Q], R], shared: S, parts: Iterable[Q]) -> Iterator[tuple[int, R | Lost]]:
         from distributed import as_completed
 
         if self._sent is None or self._sent[0] is not shared:
             self._sent = shared, self._send(shared)
         sent = self._sent[1]
-        given: dict[int, Any] = {}
+        given: dict[int, Q] = {}
         numbers: dict[str, int] = {}
         futures = as_completed()
 

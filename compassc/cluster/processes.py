@@ -13,14 +13,14 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Pipe, wait
 from pathlib import Path
 from typing import Any
 
 from compass_core.errors import CompassError
-from compassc.cluster import ATTEMPTS, Cluster, Function, Lost, identity, outcome
+from compassc.cluster import ATTEMPTS, Cluster, Lost, Q, R, S, identity, outcome
 
 _PROGRAM = Path(__file__).with_name("worker.py")
 _END_SECONDS = 5
@@ -105,7 +105,7 @@ class _Processes:
         while self._idle:
             self._idle.pop().close()
 
-    def run(self, function: Function, shared: object, parts: Iterable[object]) -> Iterator[tuple[int, Any]]:
+    def run(self, function: Callable[[S, Q], R], shared: S, parts: Iterable[Q]) -> Iterator[tuple[int, R | Lost]]:
         if self._sent is None or self._sent[0] is not shared:
             self._sent = shared, packed(shared)
         left = enumerate(parts)

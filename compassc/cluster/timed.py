@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
-from compassc.cluster import Function, Lost, identity
+from compassc.cluster import Lost, Q, R, S, identity
 from compassc.cluster.processes import Worker, outcome_of, packed
 
 
@@ -15,7 +15,7 @@ class TimedProcess:
     def __init__(self) -> None:
         self._worker: Worker | None = None
 
-    def call(self, function: Function, shared: object, part: object, seconds: float) -> Any:
+    def call(self, function: Callable[[S, Q], R], shared: S, part: Q, seconds: float) -> R | Lost:
         """The outcome of a part; TimeoutError after so many seconds, `Lost` where the process has ended. What the function
         raises is raised here."""
         started = self._worker is not None
@@ -31,7 +31,8 @@ class TimedProcess:
         if answer is None:
             self._worker = None
             return Lost(worker.close())
-        return outcome_of(answer)
+        found: R = outcome_of(answer)
+        return found
 
     def close(self) -> None:
         """Ends the process."""

@@ -260,7 +260,8 @@ def read_params(path: Path) -> KernelFields:
     known = isinstance(params, dict) and params.get("format") == PARAMS_FORMAT
     if not known or not isinstance(params.get("target"), str):
         raise CompassError(f"not a parameter file ({PARAMS_FORMAT})", Span(str(path), 1), code="bad-params")
-    return params
+    made: KernelFields = params
+    return made
 
 
 def _gbuild(build: Build) -> list[Path]:

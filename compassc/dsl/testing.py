@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,8 @@ class RandError(UsageError, AssertionError):
     """Random values that cannot be made."""
 
 
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 DTYPES = "int8 uint8 int16 uint16 int32 uint32 float16 float32 bfloat16 bool".split()
 _FLOAT_STEP = 1e-5
 _NEIGHBOURS = 2
@@ -148,15 +149,15 @@ def _differences(actual: Array, desired: Array, rtol: float, atol: float) -> str
     return f"mismatching elements of actual: {actual[wrong]}\nmismatching elements of desired: {desired[wrong]}"
 
 
-def clear_traceback(function: F) -> F:
+def clear_traceback(function: Callable[P, R]) -> Callable[P, R]:
     """A decorator: an exception that leaves the function keeps no local variables alive through its traceback."""
 
     @functools.wraps(function)
-    def wrapper(*args: object, **kwargs: object) -> object:
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
         except BaseException as error:
             traceback.clear_frames(error.__traceback__)
             raise
 
-    return wrapper  # type: ignore[return-value]
+    return wrapper

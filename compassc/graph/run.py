@@ -9,7 +9,8 @@ from compass_core.arrays import Array
 from compassc import services
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.graph import Graph
-from compassc.graph.layer import Layer, LayerError
+from compassc.graph.layer import Layer
+from compassc.graph.tensor import LayerError
 
 Compute = Callable[[Layer, Sequence["Array"]], "list[Array]"]
 """`compute(layer, inputs)`: the outputs of a layer; LayerError where it refuses it."""

@@ -97,7 +97,7 @@ class FileRecorder:
         self.skip = tuple({paths[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")} | {sys.prefix + "/lib"})
         self.own = str(Path(__file__).resolve().parents[2])
 
-    def __call__(self, event: str, args: tuple) -> None:
+    def __call__(self, event: str, args: tuple[object, str | None, int]) -> None:
         if not self.on or event != "open":
             return
         path, mode = args[0], args[1]

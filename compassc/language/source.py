@@ -49,7 +49,8 @@ def definition(func: Callable[..., object]) -> ast.FunctionDef:
 
 
 def file_of(func: Callable[..., object]) -> str:
-    return inspect.unwrap(func).__code__.co_filename
+    made: str = inspect.unwrap(func).__code__.co_filename
+    return made
 
 
 def function_span(func: Callable[..., object]) -> Span:

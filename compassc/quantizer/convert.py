@@ -168,7 +168,7 @@ class _Walk:
             raise LayerError(f"'{own.name}' has values that are not finite")
         made = self._constant_levels(values, own, settings)
         content = stored(values, made)
-        described = {"weights_scale": float(made.scale), "weights_zp": int(made.zero)}  # type: ignore[arg-type]
+        described = {"weights_scale": made.scalar_scale, "weights_zp": made.scalar_zero}
         whole = marked(layer, (made,), False)
         return replace(whole, constants={"weights": content}, attributes={**whole.attributes, **described})
 

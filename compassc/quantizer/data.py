@@ -192,9 +192,9 @@ def _count(array: Array, t: Tensor, label: str) -> int:
     if array.shape == shape:
         return 1
     if array.shape[1:] == shape:
-        return array.shape[0]
+        return int(array.shape[0])
     if shape and array.shape[1:] == shape[1:] and array.shape and array.shape[0] % shape[0] == 0:
-        return array.shape[0] // shape[0]
+        return int(array.shape[0]) // shape[0]
     raise CompassError(
         f"{label} has the shape {list(array.shape)} for '{t.name}'",
         code=CODE,

@@ -64,11 +64,13 @@ def erf(x: Array) -> Array:
     series: Array = np.full((), 1.061405429, np.float32)
     for factor in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
         series = series * t + np.float32(factor)
-    return np.copysign(1 - series * t * np.exp(-magnitude * magnitude), x)
+    made: Array = np.copysign(1 - series * t * np.exp(-magnitude * magnitude), x)
+    return made
 
 
 def gelu(x: Array) -> Array:
-    return x * np.float32(0.5) * (1 + erf(x * np.float32(0.5**0.5)))
+    made: Array = x * np.float32(0.5) * (1 + erf(x * np.float32(0.5**0.5)))
+    return made
 
 
 def function_of(layer: Layer, x: Array) -> Array | None:

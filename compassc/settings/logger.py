@@ -12,11 +12,12 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar
 
 from compass_core.errors import UsageError
 
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 LEVEL_VARIABLE, FILE_VARIABLE = "CPS_TVM_LOG_LEVEL", "CPS_TVM_LOG_FILE"
 LEVELS = {"DEBUG": logging.DEBUG, "INFO": logging.INFO, "WARN": logging.WARNING, "ERROR": logging.ERROR}
 logger = logging.getLogger("Compass")
@@ -69,12 +70,12 @@ def DEBUG_ONCE(message: str, *args: object) -> None:
         logger.debug(message, *args)
 
 
-def timer(function: F) -> F:
+def timer(function: Callable[P, R]) -> Callable[P, R]:
     """A decorator: a message when the function starts and one with its seconds when it ends."""
     say = logger.debug if function.__name__.startswith("_") else logger.info
 
     @functools.wraps(function)
-    def wrapper(*args: object, **kwargs: object) -> Any:
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
         say("%s starts", function.__name__)
         start = time.perf_counter()
         try:
@@ -82,4 +83,4 @@ def timer(function: F) -> F:
         finally:
             say("%s took %.3f s", function.__name__, time.perf_counter() - start)
 
-    return wrapper  # type: ignore[return-value]
+    return wrapper

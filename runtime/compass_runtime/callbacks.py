@@ -6,7 +6,7 @@ import ctypes
 import json
 from collections.abc import Sequence
 from math import prod
-from typing import TypedDict
+from typing import TypedDict, cast
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class Callbacks:
         self._signatures: list[tuple[str, list[_Argument]]] = []
         for text in signatures:
             name, arguments = json.loads(text)
-            self._signatures.append((str(name), [_Argument(**argument) for argument in arguments]))
+            self._signatures.append((str(name), [cast(_Argument, dict(argument)) for argument in arguments]))
         self._failed: BaseException | None = None
         self._function = _Function(self._called)
 

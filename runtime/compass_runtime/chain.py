@@ -197,4 +197,5 @@ def _row(cls: type, **values: object) -> np.generic:
     """A block with these values, all others as the class has them, as a row of a table."""
     import numpy as np
 
-    return np.frombuffer(encode(cls(**values)), _dtype(cls))[0]
+    made: np.generic = np.frombuffer(encode(cls(**values)), _dtype(cls))[0]
+    return made

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from compass_runtime.checks.modes import Modes
     from compass_runtime.compare import Mismatch
     from compass_runtime.debug import Debugger
-    from compass_runtime.inspection import Comparison
     from compass_runtime.job import Job
     from compass_runtime.profile.options import ProfileOptions
     from compass_runtime.program import Program
     from compass_runtime.rpc.options import Wanted
     from compass_runtime.rpc.programs import RemoteProgram
+    from compass_runtime.tensors import Comparison
 
 
 SEVERAL = "several by commas, or the option again"

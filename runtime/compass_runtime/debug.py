@@ -204,7 +204,8 @@ def _is_traced(pid: int) -> bool:
 def _first_entry(program: Program) -> str:
     """The entry function that the first sub-graph calls."""
     first = program.content.subgraphs[0].text_offset
-    return next(symbol for symbol, offset in program.code.entries if offset == first)
+    made: str = next(symbol for symbol, offset in program.code.entries if offset == first)
+    return made
 
 
 def _source_folders(program: Program) -> list[Path]:

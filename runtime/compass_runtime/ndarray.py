@@ -38,7 +38,8 @@ class NDArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self._array.shape
+        made: tuple[int, ...] = self._array.shape
+        return made
 
     @property
     def dtype(self) -> str:
@@ -138,7 +139,8 @@ def empty(
 ) -> NDArray:
     """A tensor whose content is undefined, 64-byte aligned; on a device of a remote session a `RemoteArray`."""
     if (session := getattr(device, "session", None)) is not None:
-        return session.empty((shape,) if isinstance(shape, int) else shape, _dtype(dtype), device)
+        made: NDArray = session.empty((shape,) if isinstance(shape, int) else shape, _dtype(dtype), device)
+        return made
     dims = (shape,) if isinstance(shape, int) else tuple(shape)
     where = device or cpu()
     wanted = _dtype(dtype)

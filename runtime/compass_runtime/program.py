@@ -114,7 +114,8 @@ def numpy_dtype(name: str) -> NumpyDType:
     if name == "bfloat16":
         from ml_dtypes import bfloat16
 
-        return np.dtype(bfloat16)
+        made: NumpyDType = np.dtype(bfloat16)
+        return made
     names = {"aligned_uint4": "uint8", "aligned_int4": "int8", "aligned_uint12": "uint16", "aligned_int12": "int16"}
     return np.dtype(names.get(name, name))
 

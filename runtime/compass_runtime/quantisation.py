@@ -34,7 +34,8 @@ class Quantisation:
         zero = np.asarray(self._spread(self.zero_point, array.ndim), np.float32)
         with np.errstate(invalid="ignore", over="ignore"):
             wide = np.nan_to_num(np.rint(array.astype(np.float32) * scale - zero), nan=0.0)
-        return np.clip(wide.astype(np.float64), limits.min, limits.max).astype(dtype)
+        made: Array = np.clip(wide.astype(np.float64), limits.min, limits.max).astype(dtype)
+        return made
 
     def _spread(self, numbers: float | tuple[float, ...], rank: int) -> Array:
         """The numbers as an array that broadcasts along their axis."""

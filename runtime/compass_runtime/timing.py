@@ -44,7 +44,8 @@ class BenchmarkResult:
 
     @property
     def std(self) -> float:
-        return (sum((r - self.mean) ** 2 for r in self.results) / len(self.results)) ** 0.5
+        made: float = (sum((r - self.mean) ** 2 for r in self.results) / len(self.results)) ** 0.5
+        return made
 
     def __str__(self) -> str:
         names = ("mean", "median", "max", "min", "std")

@@ -166,11 +166,11 @@ def _elem(call: Call, operand: int) -> DataType:
     return call.args[operand].pointer_type.elem.element_of
 
 
-def vload(call: Call, ptr: Any, stride: int, mask: Array | None = None) -> Array:
+def vload(call: Call, ptr: M.Address, stride: int, mask: Array | None = None) -> Array:
     return M.load_lanes(ptr, call.data_type.element_of, np.arange(call.dtype.lanes) * stride, mask)
 
 
-def vstore(call: Call, value: Array, ptr: Any, stride: int, mask: Array | None = None) -> None:
+def vstore(call: Call, value: Array, ptr: M.Address, stride: int, mask: Array | None = None) -> None:
     M.store_lanes(ptr, call.args[0].data_type.element_of, np.arange(len(value)) * stride, mask, value)
 
 
@@ -179,15 +179,15 @@ def _offsets(elem: DataType, indices: Array) -> Array:
     return indices.astype(np.int64) * elem.bytes % 65536 // elem.bytes
 
 
-def vload_gather(call: Call, ptr: Any, indices: Array, mask: Array | None = None) -> Array:
+def vload_gather(call: Call, ptr: M.Address, indices: Array, mask: Array | None = None) -> Array:
     return M.load_lanes(ptr, _elem(call, 0), _offsets(_elem(call, 0), indices), mask)
 
 
-def vstore_scatter(call: Call, value: Array, ptr: Any, indices: Array, mask: Array | None = None) -> None:
+def vstore_scatter(call: Call, value: Array, ptr: M.Address, indices: Array, mask: Array | None = None) -> None:
     M.store_lanes(ptr, _elem(call, 1), _offsets(_elem(call, 1), indices), mask, value)
 
 
-def _matrix(call: Call, ptr: Any, x: Array, y: Array, accumulate: bool) -> None:
+def _matrix(call: Call, ptr: M.Address, x: Array, y: Array, accumulate: bool) -> None:
     """The 16 dot products of 4x4 matrices, x by rows and y by columns, summed in double in order."""
     a, b = (m.astype(np.float64).reshape(4, 4) for m in (x, y))
     total = np.zeros((4, 4))
@@ -199,7 +199,7 @@ def _matrix(call: Call, ptr: Any, x: Array, y: Array, accumulate: bool) -> None:
 
 
 def _atomic(change: Callable[..., int]) -> Run:
-    def run(call: Call, ptr: Any, *values: int) -> int:
+    def run(call: Call, ptr: M.Address, *values: int) -> int:
         elem = _elem(call, 0)
         old = int(M.load(ptr, elem, 0))
         M.store(ptr, elem, 0, wrap(change(old, *values), elem.bits, elem.is_int))

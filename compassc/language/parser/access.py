@@ -11,8 +11,8 @@ from ...ir.dtypes import INT32, VOID, DataType
 from ...ops.core import convert
 from ...ops.typing import is_literal
 from .errors import language_error
-from .operators import convert_to, kind_name
-from .values import ONE, BufferValue, PointerValue, Value, add_offset, index_expr, literal_expr
+from .operators import convert_to
+from .values import ONE, BufferValue, PointerValue, Value, add_offset, index_expr, kind_name, literal_expr
 
 
 class Subscript:

@@ -59,7 +59,8 @@ def call_function(
         _argument(func, position, param, value)
         for position, (param, value) in enumerate(zip(func.params, _bind(func, args, kwargs)), 1)
     )
-    return wrap(E.FuncCall(symbol, exprs, func.ret_type))
+    made: Value = wrap(E.FuncCall(symbol, exprs, func.ret_type))
+    return made
 
 
 def _bind(func: PyPrimFunc, args: tuple[object, ...], kwargs: dict[str, object]) -> list[object]:

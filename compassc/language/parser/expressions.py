@@ -341,7 +341,8 @@ class Evaluator:
         if node.conversion in (ord("r"), ord("a"), ord("s")):
             value = _CONVERSIONS[chr(node.conversion)](value)
         spec = self.eval(node.format_spec) if node.format_spec else ""
-        return self.python("formatting", format, value, spec)
+        made: str | RuntimeText = self.python("formatting", format, value, spec)
+        return made
 
     def eval_Lambda(self, node: ast.Lambda) -> object:
         names = [a.arg for a in node.args.args]

@@ -169,7 +169,8 @@ class FunctionParser(FunctionContext):
 
     @staticmethod
     def combine(symbol: str, a: object, b: object) -> Operators:
-        return binary(symbol, a, b)
+        made: Operators = binary(symbol, a, b)
+        return made
 
     def stmt_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Call):

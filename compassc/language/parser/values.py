@@ -85,7 +85,7 @@ class Foreign:
 
 
 def _install_foreign() -> None:
-    def refusal(name: str):
+    def refusal(name: str) -> Callable[..., NoReturn]:
         def method(self: object, *_given: object, **_named: object) -> NoReturn:
             raise unknown_here(self, name)
 
@@ -299,7 +299,8 @@ class PointerValue(Operators):
         return PointerValue(elem, self.expr, ZERO, "a converted pointer with an offset")
 
     def __getitem__(self, index: object) -> Value:
-        return active_parser(_VALUE).load(self, index)
+        made: Value = active_parser(_VALUE).load(self, index)
+        return made
 
     def __setitem__(self, index: object, value: object) -> None:
         active_parser(_VALUE).store(self, index, value)
@@ -351,7 +352,8 @@ class BufferValue(Foreign):
         return PointerValue(self.dtype, self.buffer.data, self.flat_index(tuple(index_expr(i) for i in items)))
 
     def __getitem__(self, index: object) -> Value:
-        return active_parser(_VALUE).load(self, index)
+        made: Value = active_parser(_VALUE).load(self, index)
+        return made
 
     def __setitem__(self, index: object, value: object) -> None:
         active_parser(_VALUE).store(self, index, value)

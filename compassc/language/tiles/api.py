@@ -16,7 +16,7 @@ from .values import Computed
 
 if TYPE_CHECKING:
     from compassc.language.parser.values import BufferValue, Value
-    from compassc.language.tiles.tile import Elementwise
+    from compassc.language.tiles.tile import Elementwise, Stored
 
 
 def tile_load(tensor: BufferValue, offsets: object, shape: object, fill: object = 0) -> Tile:
@@ -56,12 +56,12 @@ def tile_index(shape: object, axis: int = -1) -> Tile:
     return made(Index(at, checked, number))
 
 
-def tile_sum(tile: dot.Stored, axis: int = -1) -> Tile:
+def tile_sum(tile: Stored, axis: int = -1) -> Tile:
     """The sums along an axis, whose size becomes 1, in 32 bits of the elements' kind."""
     return moves.reduced(tile, "sum", axis)
 
 
-def tile_max(tile: dot.Stored, axis: int = -1) -> Tile:
+def tile_max(tile: Stored, axis: int = -1) -> Tile:
     """The largest elements along an axis, whose size becomes 1."""
     return moves.reduced(tile, "max", axis)
 
@@ -71,7 +71,7 @@ def tile_min(tile: object, axis: int = -1) -> Tile:
     return moves.reduced(tile, "min", axis)
 
 
-def tile_dot(a: dot.Stored, b: dot.Stored, acc: Elementwise | None = None, transpose_b: bool = False) -> Tile:
+def tile_dot(a: Stored, b: Stored, acc: Elementwise | None = None, transpose_b: bool = False) -> Tile:
     """`acc + a @ b` of bytes (int32, wrapping) or floats (float32, fused in the order of the depth).
 
     a is rows x depth, b depth x columns, or columns x depth with `transpose_b`; acc is rows x columns.
@@ -79,7 +79,7 @@ def tile_dot(a: dot.Stored, b: dot.Stored, acc: Elementwise | None = None, trans
     return dot.product(a, b, acc, transpose_b)
 
 
-def tile_where(condition: Elementwise, x: dot.Stored, y: object) -> Tile:
+def tile_where(condition: Elementwise, x: Stored, y: object) -> Tile:
     """x where the condition holds, y elsewhere; each is a tile or a scalar, one of x and y is a tile."""
     return elementwise(_chosen, (condition, x, y), "S.tile_where")
 
@@ -94,7 +94,8 @@ def _chosen(condition: Computed | float, x: Computed | float, y: Computed | floa
         if is_literal(x):
             raise error("S.tile_where chooses between two numbers", "make one of them a tile: S.tile_full")
         x = op("vbcast")(x, None, lanes)
-    return op("vsel")(x, y, condition)
+    found: Computed = op("vsel")(x, y, condition)
+    return found
 
 
 def parallel_tiles(*counts: Value, stages: int = 1) -> LoopSpec:

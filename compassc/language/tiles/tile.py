@@ -268,7 +268,8 @@ def _inside(x: object, shape: Shape) -> bool:
 
 def element(value: object, dtype: DataType) -> Computed:
     """A number or scalar as an element of a type."""
-    return op("cast")(str(value) if type(value) is float and not isfinite(value) else value, dtype)
+    made: Computed = op("cast")(str(value) if type(value) is float and not isfinite(value) else value, dtype)
+    return made
 
 
 class Constant(Tile):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from compassc.graph.launches import Launch, Launches
-from compassc.graph.layer import LayerError
+from compassc.graph.tensor import LayerError
 from compassc.layers.kernels import kernel_of
 from compassc.layers.machine import planned_for
 

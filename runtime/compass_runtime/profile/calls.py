@@ -182,4 +182,5 @@ def _metric(given: Mapping[str, str | float]) -> Metric:
     ((kind, value),) = given.items()
     if kind == "string":
         return str(value)
-    return _FIELDS[kind](int(value) if kind == "count" else float(value))
+    made: Metric = _FIELDS[kind](int(value) if kind == "count" else float(value))
+    return made

@@ -290,7 +290,8 @@ def _is_register(node: Node) -> bool:
 
 
 def _is_load(node: Node) -> bool:
-    return node["kind"] == "UnaryOperator" and node["opcode"] == "*"
+    made: bool = node["kind"] == "UnaryOperator" and node["opcode"] == "*"
+    return made
 
 
 _PURE = (

@@ -319,7 +319,8 @@ _LABELS = ("CaseStmt", "DefaultStmt", "LabelStmt", "AttributedStmt")
 
 
 def _is_call(node: Node) -> bool:
-    return node["kind"] == "CallExpr"
+    made: bool = node["kind"] == "CallExpr"
+    return made
 
 
 def _is_point(call: Node) -> bool:

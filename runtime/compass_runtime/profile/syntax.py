@@ -120,7 +120,8 @@ def is_constant(node: Node) -> bool:
         return True
     if node["kind"] in (*WRAPPERS, *CASTS, "BinaryOperator", "UnaryOperator", "InitListExpr"):
         return bool(children(node)) and all(is_constant(child) for child in children(node))
-    return node["kind"] == "DeclRefExpr" and node["referencedDecl"]["kind"] == "EnumConstantDecl"
+    made: bool = node["kind"] == "DeclRefExpr" and node["referencedDecl"]["kind"] == "EnumConstantDecl"
+    return made
 
 
 def operator_class(node: Node, opcode: str) -> str:

@@ -67,7 +67,8 @@ class RemoteDevice(Device):
 
     @property
     def _rpc_sess(self) -> Session:
-        return self.session
+        session: Session = self.session
+        return session
 
     def __getattr__(self, name: str) -> Any:
         if name not in ATTRIBUTES:
