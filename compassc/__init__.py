@@ -3,7 +3,7 @@ this package does no work."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compass_core import VERSION as __version__
 from compassc import services
@@ -40,7 +40,7 @@ services.npu_module.given_by("compassc.dsl.build_manager", "build_module")
 __all__ = ["CompassError", "Model", "__version__", "compile", "evaluation", "quantizer"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """What users name of `compassc`, imported when it is asked for."""
     from importlib import import_module
 

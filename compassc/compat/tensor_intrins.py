@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any
 
 from ..ir import PrimFunc
 from ..tir import TensorIntrin
@@ -106,7 +105,7 @@ def _matrices(name: str) -> str:
     return name
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in CONSTANTS:
         return registered(CONSTANTS[name])
     if name in _DESCRIBED:

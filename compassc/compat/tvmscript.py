@@ -82,7 +82,7 @@ def ir_module(cls: type) -> Any:
     return type(made).__call__(made, functions)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in ("Buffer", "match_buffer", "alloc_buffer", "block", "axis", "init", "parallel", *_TOLD):
         return lambda *args, **options: name
     raise AttributeError(name)

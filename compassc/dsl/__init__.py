@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..language import numpy_types
 
@@ -31,7 +31,7 @@ _LAZY = {
 _MODULES = ("aiff", "schedule", "script", "testing")
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name in _LAZY:

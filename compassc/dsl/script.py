@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import services
 
@@ -74,7 +74,7 @@ def operation_names() -> list[str]:
     return [op.name for op in load().values() if op.public]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "autotune":
         value = services.autotune.function()
     elif name in OTHER_CALLS:

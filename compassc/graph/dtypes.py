@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    import numpy as np
+    from compass_core.arrays import NumpyDType
 
 IR_DTYPES = frozenset(
     "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 float8_e5m2 float8_e4m3fn "
@@ -47,7 +47,7 @@ def integer_type(bits: int, signed: bool) -> str:
     return f"{'' if signed else 'u'}int{width}"
 
 
-def numpy_dtype(name: str) -> np.dtype[Any]:
+def numpy_dtype(name: str) -> NumpyDType:
     """The NumPy type that stores a data type of the graph; ml_dtypes has the ones NumPy lacks."""
     import numpy as np
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import exprs, stmts
 from .dtypes import DataType, PointerType, dtype, make_dtype, native, pointer_type
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # for editors and type checkers; at run time each is loaded a
 _LAZY = {"parse_module": ".text", "print_expr": ".printer", "print_module": ".printer"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(importlib.import_module(_LAZY[name], __name__), name)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from compassc.build import formula
+from compassc.build import Expression, formula
 from compassc.dsl import script as S
 from compassc.layers.vectors import clamp
 
 
 @formula
-def with_sign(value: Any, size: Any) -> Any:
+def with_sign(value: Expression, size: Expression) -> Expression:
     """`size`, which is not negative, with the sign bit of `value`."""
     sign = S.reinterpret(value, "int32x32") & -2147483648
     return S.reinterpret(S.reinterpret(size, "int32x32") | sign, "float32x32")

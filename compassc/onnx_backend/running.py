@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from compass_core.arrays import Array
+from compass_core.arrays import Array, NumpyDType
 from compass_core.errors import CompassError
 from compass_runtime import Program
 from compassc.gbuilder.build import GraphOptions, build_model
@@ -95,7 +95,7 @@ class Runnable:
         made = run([fitting(given[name]) for name in self.inputs if name not in self._known])
         return [a.astype(t) for a, t in zip(made, self._types(), strict=True)]
 
-    def _types(self) -> list[np.dtype[Any]]:
+    def _types(self) -> list[NumpyDType]:
         return [numpy_type(o.type.tensor_type.elem_type) for o in self.model.graph.output]
 
     def _for(self, given: Mapping[str, Array]) -> tuple[Graph, Run]:

@@ -7,7 +7,7 @@ walks over the graph, `compare` measures how near the result is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from compassc.quantizer.convert import quantize
@@ -23,7 +23,7 @@ _MODULES = {
 }  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     from importlib import import_module
 
     if name not in _MODULES:

@@ -116,7 +116,7 @@ def _announce(options: ControlOptions, idle: tuple[str, ...]) -> None:
         logger.warning("%s has no effect: %s", name, WITHOUT_EFFECT[name])
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """`control_option`, under which the vendor's programs import what the environment says."""
     if name == "control_option":
         return control_options()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compass_core import targets
+from compass_core.arrays import Array
 from compass_core.errors import CompassError, flat
 from compassc import codegen, pass_manager, passes
 from compassc.analysis.interface import interface_of
@@ -16,6 +17,9 @@ from compassc.dsl.build_manager import BuildManager
 from compassc.language.info import current_target
 from compassc.tuning.space import Candidate
 from compassc.tuning.task import Infeasible, Task, Tolerance
+
+if TYPE_CHECKING:
+    from compass_core.aipubin.kernelinfo import KernelFields
 
 _TOKEN = re.compile(
     r'^#[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/|(?P<name>[A-Za-z_]\w*)',
@@ -31,7 +35,7 @@ class Artifact:
     those of this kernel, where they are not the task's."""
 
     text: str
-    params: Mapping[str, Any]
+    params: KernelFields
     names: tuple[str, ...]
     arguments: tuple[Any, ...] | None = None
 
@@ -43,7 +47,7 @@ class Feed:
 
     target: str
     arguments: Sequence[Any]
-    expected: Mapping[int, Any]
+    expected: Mapping[int, Array]
     tolerance: Tolerance
 
     @classmethod
@@ -97,7 +101,7 @@ def _made(task: Task, candidate: Candidate) -> Artifact:
 
 def renamed(artifact: Artifact, prefix: str) -> Artifact:
     """The same kernel with `prefix` before every name that it defines."""
-    params = {**artifact.params, "kernel": prefix + artifact.params["kernel"]}
+    params: KernelFields = {**artifact.params, "kernel": prefix + artifact.params["kernel"]}
     return replace(artifact, text=_with_prefix(artifact.text, artifact.names, prefix), params=params)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from compassc.tuning.space import Candidate, Space
 from compassc.tuning.task import Program, Tolerance, Workload
 
 if TYPE_CHECKING:
+    from compass_core.aipubin.kernelinfo import ParamFields
     from compassc.dsl.executor import Executor
 
 _EPSILONS = {"float32": 1e-5, "float16": 1e-2, "bfloat16": 2e-2}
@@ -33,7 +34,7 @@ class KernelTask:
     kernel: Autotuned
     workload: Workload
     given: tuple[Any, ...]
-    right: Mapping[int, Any]
+    right: Mapping[int, Array]
     tolerance: Tolerance
 
     @property
@@ -56,7 +57,7 @@ class KernelTask:
     def arguments(self) -> Sequence[Any]:
         return self.given
 
-    def expected(self) -> Mapping[int, object]:
+    def expected(self) -> Mapping[int, Array]:
         return self.right
 
     @classmethod
@@ -91,7 +92,7 @@ class KernelTask:
         return cls._of(kernel, target, [arguments[name] for name in names], built)
 
     @classmethod
-    def _of(cls, kernel: Autotuned, target: str, args: Sequence[object], built: Any) -> KernelTask:
+    def _of(cls, kernel: Autotuned, target: str, args: Sequence[object], built: Executor) -> KernelTask:
         given = tuple(a.copy() if isinstance(a, np.ndarray) else a for a in args)
         outputs = {i: p["name"] for i, p in enumerate(built.params) if p["role"] == "output"}
         if kernel.reference is not None:
@@ -99,7 +100,7 @@ class KernelTask:
         else:
             after = [a.copy() if isinstance(a, np.ndarray) else a for a in given]
             built(*after)
-            right = {i: after[i] for i in outputs if after[i] is not None}
+            right = {i: cast(Array, after[i]) for i in outputs if after[i] is not None}
         names = [p["name"] for p in built.params]
         sizes = {n: a for n, a in zip(names, given, strict=True) if a is not None}
         return cls(kernel, kernel.workload(target, sizes), given, right, kernel.tolerance or _tolerance(right.values()))
@@ -121,8 +122,8 @@ def _tolerance(arrays: Any) -> Tolerance:
 
 
 def _by_reference(
-    kernel: Autotuned, given: Sequence[Any], params: Sequence[Mapping[str, Any]], outputs: Mapping[int, str]
-) -> dict[int, object]:
+    kernel: Autotuned, given: Sequence[Any], params: Sequence[ParamFields], outputs: Mapping[int, str]
+) -> dict[int, Array]:
     assert kernel.reference is not None
     names = [p["name"] for p in params]
     made = kernel.reference(**{n: a.copy() if isinstance(a, np.ndarray) else a for n, a in zip(names, given)})

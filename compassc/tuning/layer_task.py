@@ -139,7 +139,7 @@ class LayerTask:
             for a in kernel.arguments
         ]
 
-    def expected(self) -> Mapping[int, Any]:
+    def expected(self) -> Mapping[int, Array]:
         known = self._inputs()
         for layer in self.layers:
             made = evaluate(layer, [known[t.name] for t in layer.inputs])
@@ -147,7 +147,7 @@ class LayerTask:
         last = {t.name for t in self.layers[-1].outputs}
         return {i: known[name] for i, name in _places(self._kernel).items() if name in last}
 
-    def _inputs(self) -> dict[str, Any]:
+    def _inputs(self) -> dict[str, Array]:
         """The tensors that no layer of the task makes, at random; the same at each call."""
         rng = np.random.default_rng(0)
         made = {t.name for layer in self.layers for t in layer.outputs}

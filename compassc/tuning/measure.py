@@ -44,6 +44,7 @@ from compassc.tuning.task import Task
 
 if TYPE_CHECKING:
     from compass_runtime.profile.instrument import Instrumented
+    from compass_sim import RunResult
 
 BUILD_SECONDS = 60
 __all__ = ["ERRORS", "MeasureOptions", "Metric", "Result", "measure", "measure_artifacts", "timed"]
@@ -239,7 +240,7 @@ class _Batch:
             seconds.append(there.call(again, self._options.timeout).seconds)
         return min(seconds)
 
-    def _cycles(self, program: Program, result: Any) -> float:
+    def _cycles(self, program: Program, result: RunResult) -> float:
         assert self._counting is not None
         model, units = self._counting
         return float(estimated_cycles(Counting(program, model, units), result))

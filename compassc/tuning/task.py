@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from compass_core import VERSION, targets
+from compass_core.arrays import Array
 from compassc.tuning.space import Candidate, Space
 
 
@@ -117,5 +118,5 @@ class Task(Protocol):
     def arguments(self) -> Sequence[Any]:
         """An argument per parameter: arrays and numbers, the same at each call; outputs with their initial content."""
 
-    def expected(self) -> Mapping[int, Any]:
+    def expected(self) -> Mapping[int, Array]:
         """The right content of outputs after a run, by the number of the parameter."""

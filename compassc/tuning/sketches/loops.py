@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from compass_core.targets import Target
 from compassc.ir.iter_vars import IterVar
 from compassc.te.schedule import Stage
 from compassc.topi.schedules.stages import along, extent_of, reads_of, uses, widest
@@ -16,7 +16,7 @@ _SIDE = 8
 """Accumulators along an axis, at most."""
 
 
-def inner_loops(stage: Stage, choices: Choices, target: Any, axes: Sequence[IterVar]) -> None:
+def inner_loops(stage: Stage, choices: Choices, target: Target, axes: Sequence[IterVar]) -> None:
     """A map, or a reduction of one loop: its last axis in vectors, some of them in a row."""
     if not axes:
         return
@@ -49,7 +49,7 @@ def _lanes(native: int, extent: int) -> list[int]:
     return found or [1 << (extent.bit_length() - 1) if extent > 1 else 1]
 
 
-def reduction_loops(stage: Stage, choices: Choices, target: object, sizes: Mapping[str, int]) -> IterVar:
+def reduction_loops(stage: Stage, choices: Choices, target: Target, sizes: Mapping[str, int]) -> IterVar:
     """A reduction: accumulators for some elements of the tile, side by side, with the loops of the sum around them.
     `sizes`: of the tile, by the names of the axes; empty where there is a single element. Gives the outermost loop of
     the sum."""
@@ -88,7 +88,7 @@ def reduction_loops(stage: Stage, choices: Choices, target: object, sizes: Mappi
     return [*around, *stay, *unrolled, *outers][0]
 
 
-def _vector(stage: Stage, choices: Choices, target: Any, sizes: Mapping[str, int]) -> tuple[IterVar | None, int]:
+def _vector(stage: Stage, choices: Choices, target: Target, sizes: Mapping[str, int]) -> tuple[IterVar | None, int]:
     """The axis that becomes vectors, and of how many lanes."""
     ways = _ways(stage)
     way = choices.one_of(f"{stage.label}.vector", list(ways))

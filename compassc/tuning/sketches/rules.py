@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Any
 
 from compass_core.targets import Target
 from compassc import te
@@ -32,7 +31,7 @@ class Graph:
     """A schedule on which a sketch takes its steps, the target, and the decisions."""
 
     s: Schedule
-    target: Any
+    target: Target
     """`compass_core.targets.Target`."""
     choices: Choices
     copies: list[Stage] = field(default_factory=list)
@@ -53,7 +52,7 @@ class Rule:
     """A sketch by name, and whether there is one for a schedule without steps."""
 
     name: str
-    applies: Callable[[Schedule, Any], bool]
+    applies: Callable[[Schedule, Target], bool]
     make: Sketch
 
 

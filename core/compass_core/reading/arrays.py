@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from compass_core import files, vendor
 from compass_core.arrays import Array, NumpyDType
@@ -17,8 +17,6 @@ from compass_core.reading.limits import UNPACKED_BYTES
 
 if TYPE_CHECKING:
     from zipfile import ZipInfo
-
-    import numpy as np
 
 
 MAGIC = b"\x93NUMPY"
@@ -136,7 +134,7 @@ def parse(data: bytes, where: str) -> Array:
     return np.ascontiguousarray(flat.reshape(shape, order="F" if fortran else "C")).reshape(shape)
 
 
-def _header(data: bytes) -> tuple[np.dtype[Any], bool, tuple[int, ...], int]:
+def _header(data: bytes) -> tuple[NumpyDType, bool, tuple[int, ...], int]:
     """Data type, whether the first index runs fastest, shape, and where the elements begin; ValueError and others when
     it is damaged."""
     import ast

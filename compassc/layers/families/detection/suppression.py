@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -103,7 +103,7 @@ def _number(layer: Layer, key: str, default: float) -> float:
 def nms(layer: Layer, boxes: Array, per_class: Array, classes: Array, scores: Array) -> list[Array]:
     """Of boxes with equal scores the first comes first."""
     s, quantised = suppression_of(layer), layer.is_quantised
-    kind: Any = np.int64 if quantised else np.float32
+    kind: type[np.generic] = np.int64 if quantised else np.float32
     wide = boxes.astype(kind) + kind(layer.inputs[0].scalar_zero if quantised else 0)
     given, zero = scores.astype(kind), layer.inputs[3].scalar_zero if quantised else 0
     if quantised:

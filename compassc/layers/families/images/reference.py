@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,7 @@ class Colours(NamedTuple):
 
 
 def colours_of(layer: Layer) -> Colours:
-    kind: Any = np.int64 if layer.is_quantised else np.float32
+    kind: type[np.generic] = np.int64 if layer.is_quantised else np.float32
     given = layer.integers("coefficient") if layer.is_quantised else layer.numbers("coefficient")
     if len(given) != 15:
         raise LayerError(f"'coefficient' has {len(given)} values, expected 15")
@@ -72,7 +72,7 @@ def _grown(plane: Array) -> Array:
 def yuv_to_rgb(layer: Layer, x: Array) -> Array:
     n, h, w = image_size(x.size, layer.output.shape)
     c = colours_of(layer)
-    kind: Any = np.float64 if layer.is_quantised else np.float32
+    kind: type[np.generic] = np.float64 if layer.is_quantised else np.float32
     zero = layer.input.scalar_zero if layer.is_quantised else 0
     flat = x.reshape(n, -1).astype(kind) + kind(zero)
     size = h * w
@@ -91,7 +91,7 @@ def yuv_to_rgb(layer: Layer, x: Array) -> Array:
 def rgb_to_yuv(layer: Layer, x: Array) -> Array:
     n = image_size(layer.output.count, tuple(x.shape))[0]
     c = colours_of(layer)
-    kind: Any = np.float64 if layer.is_quantised else np.float32
+    kind: type[np.generic] = np.float64 if layer.is_quantised else np.float32
     wide = x.astype(kind) + kind(layer.input.scalar_zero if layer.is_quantised else 0)
     m, offsets = c.matrix.astype(kind), added(c)
     planes = []

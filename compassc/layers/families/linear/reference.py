@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -176,7 +175,7 @@ def _transposed(layer: Layer, x: Array, weights: Array, groups: int) -> Array:
             for c, d, n, s in zip(cell, window.dilation, x.shape[1:-1], window.stride, strict=True)
         )
         for g in range(groups):
-            filters: tuple[Any, ...] = (slice(None), *cell, slice(g * inner, (g + 1) * inner))
+            filters: tuple[slice | int, ...] = (slice(None), *cell, slice(g * inner, (g + 1) * inner))
             part = x[..., g * inner : (g + 1) * inner] @ weights[filters].T
             own = slice(g * weights.shape[0], (g + 1) * weights.shape[0])
             result[(slice(None), *at, own)] += part

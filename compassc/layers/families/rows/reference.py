@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from compass_core.arrays import Array
@@ -13,7 +11,7 @@ from compassc.layers.arithmetic import requantise
 COMBINERS = ("SUM", "MEAN", "SQRTN")
 
 
-def kind_of(layer: Layer) -> Any:
+def kind_of(layer: Layer) -> type[np.generic]:
     """The type that sums are made in."""
     return np.int64 if layer.is_quantised else np.float32
 
