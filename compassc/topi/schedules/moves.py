@@ -55,7 +55,7 @@ def _moved(s: Schedule, target: Target, knobs: Knobs, transferred: bool) -> None
         raise ScheduleError("transfers are not worth their start")
     local = s[s.cache_write(out.op.output(0), "lsram")]
     copies = [s[s.cache_read(t, "lsram", [local.op])] for t in given if transferred]
-    shared = turns_within(out, max(_PIECE // size, 1), found.tecs)
+    shared, _ = turns_within(out, max(_PIECE // size, 1), found.tecs)
     out.bind(shared, te.thread_axis("threadIdx.x"))
     for stage in (local, *copies):
         stage.compute_at(out, shared)

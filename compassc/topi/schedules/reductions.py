@@ -70,7 +70,7 @@ def _rows(
     found = configuration(target)
     if each > 2 * _PIECE:
         raise ScheduleError("rows do not fit the memory of a TEC")
-    shared = turns_within(out, max(_PIECE // each, 1), found.tecs)
+    shared, neighbours = turns_within(out, max(_PIECE // each, 1), found.tecs)
     out.bind(shared, te.thread_axis("threadIdx.x"))
     copies = [s[s.cache_read(t, "lsram", [x.op for x in sums if t in map(tensor_of, reads_of(x))])] for t in given]
     for stage in (*copies, *(x for x in sums if x is not out)):
@@ -83,8 +83,20 @@ def _rows(
         axis, extent = summed_axis(stage)
         assert axis is not None
         in_vectors(stage, axis, extent, lanes_along(stage, knobs, found.vector_bytes), 4)
+        if neighbours % 2 == 0:
+            _side_by_side(stage, dividing(neighbours, (4, 2)))
     if out not in sums and out.leaf_iter_vars[-1] is not shared:
         inner_vectors(out, knobs, found.vector_bytes, False)
+
+
+def _side_by_side(stage: Stage, count: int) -> None:
+    """So many rows at once, so that none waits for its own sum."""
+    *around, lanes = stage.leaf_iter_vars
+    single = [a for a in stage.axis if extent_of(a) == 1]
+    at = max(n for n, a in enumerate(around) if not a.is_reduction and a not in single)
+    outer, inner = stage.split(around[at], factor=count)
+    stage.reorder(*around[:at], outer, *around[at + 1 :], inner, lanes)
+    stage.unroll(inner)
 
 
 def _columns(s: Schedule, out: Stage, sums: Sequence[Stage], target: Target, knobs: Knobs) -> None:

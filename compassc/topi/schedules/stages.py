@@ -166,8 +166,9 @@ def shared_loop(out: Stage, knobs: Knobs, tecs: int, lanes: int, keep_last: bool
     return fuse_all(out, [*spatial[:-1], outer])
 
 
-def turns_within(out: Stage, most: int, tecs: int) -> IterVar:
-    """The loop over turns of at most so many results that follow each other, so that all TECs have some."""
+def turns_within(out: Stage, most: int, tecs: int) -> tuple[IterVar, int]:
+    """The loop over turns of at most so many results that follow each other, so that all TECs have some, and how many
+    neighbours a turn has on the last axis that has several."""
     axes, inside = list(out.axis), list[IterVar]()
     count, each = prod(map(extent_of, axes)), 1
     while len(axes) > 1 and each * extent_of(axes[-1]) <= most and count // (each * extent_of(axes[-1])) >= tecs:
@@ -179,7 +180,8 @@ def turns_within(out: Stage, most: int, tecs: int) -> IterVar:
         axes[-1], within = out.split(axes[-1], factor=fits[-1])
         inside.insert(0, within)
     out.reorder(*axes, *inside)
-    return fuse_all(out, axes)
+    whole = next((extent_of(a) for a in reversed(out.axis) if a in inside and extent_of(a) > 1), 0)
+    return fuse_all(out, axes), whole or (fits or [1])[-1]
 
 
 def last_in_lanes(stage: Stage, lanes: int) -> None:
