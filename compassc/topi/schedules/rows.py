@@ -51,9 +51,13 @@ def streamed(s: Schedule, target: Target, knobs: Knobs) -> None:
         raise ScheduleError("elements for one vector need no transfers")
     local = s[s.cache_write(out.op.output(0), "lsram")]
     stages = [*computed[:-1], local]
-    rows = [t for t in dict.fromkeys(tensor_of(r) for x in stages for r in reads_of(x)) if _is_row(t, shape, stages)]
+    given = list(dict.fromkeys(tensor_of(r) for x in stages for r in reads_of(x)))
+    rows = [t for t in given if _is_row(t, shape, stages)]
+    several = len(shape) > 1 and prod(shape[:-1]) >= tecs
+    places = [t for t in given if several and _has_places(t, shape, stages)]
     copies = [
-        s[s.cache_read(t, "lsram", [x.op for x in stages if any(r.producer == t for r in reads_of(x))])] for t in rows
+        s[s.cache_read(t, "lsram", [x.op for x in stages if any(r.producer == t for r in reads_of(x))])]
+        for t in (*rows, *places)
     ]
     inline_maps(s, keep=lambda stage: stage in copies or stage is local)
     others = [x for x in computed[:-1] if not x.inlined]
@@ -97,7 +101,8 @@ def streamed(s: Schedule, target: Target, knobs: Knobs) -> None:
         if stage is local and trailing > 1:
             axis, extent = fuse_all(local, local.axis[-trailing:]), prod(shape[-trailing:])
         if axis is not None and extent > 1:
-            lanes = lanes_along(stage, knobs, width) if reduces(stage) else knobs.lanes or 2 * width // widest(stage)
+            own = max(2 * width // widest(stage), width // stage.op.output(0).dtype.bytes)
+            lanes = lanes_along(stage, knobs, width) if reduces(stage) else knobs.lanes or own
             in_vectors(stage, axis, extent, lanes, 4, around)
 
 
@@ -194,6 +199,17 @@ def _is_row(tensor: Tensor, shape: Sequence[int], stages: Sequence[Stage]) -> bo
     found = [(r, x) for x in stages for r in reads_of(x) if r.producer == tensor]
     in_order = all(any(uses(r, a, last=True) for a in (*x.axis[-1:], *x.reduce_axis)) for r, x in found)
     return in_order and [e.value if isinstance(e, IntImm) else 0 for e in tensor.shape] == list(shape)
+
+
+def _has_places(tensor: Tensor, shape: Sequence[int], stages: Sequence[Stage]) -> bool:
+    """Whether a given tensor has a place for each element of a row, which all rows of the output read as they lie."""
+    extents = [e.value if isinstance(e, IntImm) else 0 for e in tensor.shape]
+    if not isinstance(tensor.op, PlaceholderOp) or extents != [shape[-1]]:
+        return False
+    read = [(r, x) for x in stages for r in reads_of(x)]
+    inside = {y for r, _ in read for i in r.indices for y in walk_exprs(i) if isinstance(y, ProducerLoad)}
+    own = [(r, x) for r, x in read if r.producer == tensor]
+    return all(r in inside and x.axis and r.indices[-1] is x.axis[-1].as_expr() for r, x in own)
 
 
 def configuration(target: Target) -> Any:
