@@ -33,6 +33,8 @@ from compassc.operators.patterns import PatternKind
 from compassc.te.reduce import Reducer
 from compassc.te.tensor import Tensor
 
+INT8, INT16 = type_of("int8"), type_of("int16")
+
 
 def _inside(place: Expr, extent: int | Expr, mode: str) -> Expr:
     """A place on an axis: of `clip` the nearest there is, of `wrap` counted round; of `fast` as it is."""
@@ -136,23 +138,28 @@ def scatter_elements(
     if sizes(updates) != sizes(indices):
         raise ExpressionError("topi.scatter_elements: indices and updates are of different shapes")
     k = te.reduce_axis((0, count), name="k")
+    many = isinstance(shape[at], int) and shape[at] >= _COMPARED
+    kind, turns = (_narrowest(n) if many else INT32 for n in (shape[at], count))
+    narrow = _narrow_places(indices, shape[at], kind) if many else None
 
     def hits(i: tuple[Expr, ...]) -> tuple[tuple[object, ...], Expr]:
         where = (*i[:at], k, *i[at + 1 :])
         there = _covered(i, at, sizes(indices), shape)
-        return where, te.all(*there, _place(indices[where], shape[at]) == i[at])
+        place = _place(indices[where], shape[at]) if narrow is None else narrow[where]
+        return where, te.all(*there, place == te.cast(i[at], kind))
 
     if reduction == "update":
 
         def last(*i: Expr) -> object:
             _, hit = hits(i)
-            return te.max(te.if_then_else(hit, te.cast(k, INT32), te.const(-1)), axis=k)
+            return te.max(te.if_then_else(hit, te.cast(k, turns), number(-1, turns)), axis=k)
 
         found: Tensor = te.compute(shape, last, name="T_scatter_last", tag="comm_reduce")
 
         def element(*i: Expr) -> Expr:
-            where = (*i[:at], _inside(found[i], count, "clip"), *i[at + 1 :])
-            return te.if_then_else(found[i] >= 0, updates[where], data[i])
+            turn = te.min(te.max(found[i], number(0, turns)), te.cast(count - 1, turns))
+            where = (*i[:at], te.cast(turn, INT32), *i[at + 1 :])
+            return te.if_then_else(found[i] >= number(0, turns), updates[where], data[i])
 
         made: Tensor = te.compute(shape, element, name="T_scatter", tag="injective")
         return made
@@ -173,6 +180,27 @@ def scatter_elements(
     joined: Tensor = te.compute(shape, together, name="T_scatter_joined", tag="comm_reduce")
     result: Tensor = te.compute(shape, lambda *i: join(data[i], joined[i]), name="T_scatter", tag="injective")
     return result
+
+
+_COMPARED = 16
+"""With how many places each place that is given is compared at least, for which it is brought to a narrow type before."""
+
+
+def _narrowest(extent: object) -> DataType:
+    """The narrowest type of whole numbers that places on an axis fit, and -1."""
+    return next((k for k in (INT8, INT16) if isinstance(extent, int) and extent <= 1 << k.bits - 1), INT32)
+
+
+def _narrow_places(indices: Tensor, extent: int, kind: DataType) -> Tensor:
+    """Places that may count from the end, -1 for those that there are not: a stage of its own, for each of them is compared
+    with all that there are, in lanes of its type."""
+
+    def element(*i: Expr) -> Expr:
+        place = _place(indices[i], extent)
+        return te.cast(te.Select(te.all(place >= 0, place < extent), place, te.const(-1)), kind)
+
+    made: Tensor = te.compute(sizes(indices), element, name="T_scatter_places", tag="injective")
+    return made
 
 
 def _covered(i: Sequence[Expr], at: int, inner: Sequence[object], shape: Sequence[object]) -> list[object]:
@@ -240,7 +268,6 @@ def _at_rank(ranks: Tensor, at: int, count: object) -> Tensor:
     return made
 
 
-INT16 = type_of("int16")
 _PICKED, _AMONG = 8, 16
 """Of how many elements at most, and of a row of how many times as many at least, each is found by reductions of its own."""
 

@@ -43,3 +43,19 @@ def test_the_first_elements_are_in_order(case, kind, is_ascend):
 def test_few_of_long_rows_are_not_ranked(k, ranked):
     values = topi.topk(te.placeholder((4, 256), "int8", name="x"), k, 1, "values")
     assert any("ranks" in op.name for op in post_order([values.op])) == ranked
+
+
+@pytest.mark.parametrize("extent", [128, 129])  # the most that int8 has a place for, and one more
+@pytest.mark.parametrize("reduction", ["update", "max"])
+def test_places_in_narrow_types_are_those_that_were_given(extent, reduction):
+    places = np.array([[extent - 1, 0], [-1, 1], [5, extent - 2], [-extent, 0]], "int32")
+    data, updates = np.zeros((extent, 2), "int8"), np.arange(1, 9, dtype="int8").reshape(4, 2)
+    tensors = [te.placeholder(a.shape, str(a.dtype), name=n) for n, a in zip("xiu", (data, places, updates))]
+    out = topi.scatter_elements(*tensors, 0, reduction)
+    assert any(op.name == "T_scatter_places" for op in post_order([out.op]))
+    found, wanted = np.zeros_like(data), data.copy()
+    for row, column in np.ndindex(4, 2):
+        wanted[places[row, column], column] = updates[row, column]
+    for target in ("X2_1204", "llvm"):
+        targets.build(topi.schedule(out, target), [*tensors, out], target)(data, places, updates, found)
+        np.testing.assert_array_equal(found, wanted)

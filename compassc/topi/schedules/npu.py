@@ -46,6 +46,8 @@ from compassc.topi.schedules.stages import (
     uses,
 )
 
+KEPT = ("T_pad", "T_scatter_places")
+"""Stages that the sums that read them have for themselves."""
 BYTES_TOGETHER, TOGETHER = 36, 9
 """How many products are added one after another at most, of bytes and of others: more are more code."""
 
@@ -180,7 +182,7 @@ def _depth(tile: tuple[int, int], depth: int, lanes: int, size: int, room: int) 
 
 def sum_and_result(s: Schedule) -> tuple[Stage, Stage]:
     """The output, and the one stage that reduces: itself, or one of its shape that it is computed of element by element."""
-    computed = [x for x in computed_stages(s) if x.is_output or x.name != "T_pad"]
+    computed = [x for x in computed_stages(s) if x.is_output or x.name not in KEPT]
     out, sums = computed[-1], [x for x in computed if reduces(x)]
     shape = [extent_of(a) for a in out.axis]
     if len(s.outputs) != 1 or len(sums) != 1 or not all(shape) or len(shape) < 2 or len(sums[0].body) != 1:
@@ -197,14 +199,14 @@ def sum_and_result(s: Schedule) -> tuple[Stage, Stage]:
 def sums_of_products(s: Schedule, target: Target, knobs: Knobs) -> None:
     """Sums of products, such as convolutions, in tiles of accumulators: vectors of the last axis by rows that share what
     these read. What is padded goes through the memory of a TEC."""
-    inline_maps(s, keep=lambda stage: stage.name == "T_pad" and any(reduces(r) for r in s.readers(stage)))
+    inline_maps(s, keep=lambda stage: stage.name in KEPT and any(reduces(r) for r in s.readers(stage)))
     out, total = sum_and_result(s)
     found, shape = reads_of(total), [extent_of(a) for a in out.axis]
     vectors = [r for r in found if uses(r, total.axis[-1], last=True)]
     alike = [_alike(vectors, total.axis[i], shape[i]) for i in range(len(shape) - 1)]
     row = next((i for whole in (True, False) for i in reversed(range(len(alike)))
                 if alike[i] > 1 and (alike[i] == shape[i]) is whole), None)  # fmt: skip
-    if row is None or len(found) < 2 or all(divides(r.indices[-1]) for r in vectors):
+    if row is None or not found or all(divides(r.indices[-1]) for r in vectors):
         raise ScheduleError("not for this operator")
     width = configuration(target).vector_bytes
     bytes_only = adds_bytes(total)
@@ -314,9 +316,9 @@ def _follows(read: ProducerLoad, axis: IterVar, inner: Sequence[IterVar]) -> boo
 
 def as_transfers(stage: Stage) -> bool:
     """Whether a padded stage is better filled by DMA: its rows follow each other in what it reads."""
-    (read,) = reads_of(stage)
+    read, *others = reads_of(stage)
     extents = [extent_of(a) for a in stage.axis]
-    plain = len(extents) > 2 and read.indices[-1] is stage.axis[-1].as_expr()
+    plain = not others and len(extents) > 2 and read.indices[-1] is stage.axis[-1].as_expr()
     return plain and extents[-1] * extents[-2] * read.producer.dtype.bytes >= 512
 
 
