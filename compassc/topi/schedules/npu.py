@@ -24,6 +24,7 @@ from compassc.topi.schedules.rows import (
     lanes_along,
     rows_in_lanes,
     shared_turns,
+    summed_axis,
     turns_of,
 )
 from compassc.topi.schedules.stages import (
@@ -35,6 +36,7 @@ from compassc.topi.schedules.stages import (
     dividing,
     extent_of,
     fuse_all,
+    grows,
     in_lanes,
     inline_maps,
     inner_vectors,
@@ -75,13 +77,36 @@ def shared_out(s: Schedule, target: Target, knobs: Knobs) -> None:
             last_in_lanes(out, lanes)
         for stage in attach_rows(s, out, outer, others, target.machine()):
             _root(stage, knobs, found.tecs, width)
-        for stage in others:
-            if stage.attached is None:
-                continue
+        attached = [x for x in others if x.attached is not None]
+        near = knobs.cache and _given_once(s, out, outer, attached, target)
+        for stage in attached:
             if reduces(stage) and in_rows(stage, width):
                 rows_in_lanes(stage, stage.axis[-1], knobs, width)
+            elif near and reduces(stage) and along(stage) is not None:
+                axis, extent = summed_axis(stage)
+                assert axis is not None
+                in_vectors(stage, axis, extent, lanes_along(stage, knobs, width), 4)
             else:
                 inner_vectors(stage, knobs, 2 * width, True)
+
+
+def _given_once(s: Schedule, out: Stage, outer: IterVar, stages: Sequence[Stage], target: Target) -> bool:
+    """Has what an output and sums of the same turn read go through the memory of a TEC; whether there is any. ScheduleError
+    where turns share it."""
+    readers = [x for x in (*stages, out) if reduces(x) or x is out]
+    shape = [extent_of(a) for a in out.axis]
+    found = False
+    for tensor in dict.fromkeys(map(tensor_of, reads_of(out))):
+        own = [x for x in readers if any(r.producer == tensor for r in reads_of(x))]
+        extents = [e.value if isinstance(e, IntImm) else 0 for e in tensor.shape]
+        if len(own) < 2 or not isinstance(tensor.op, PlaceholderOp) or extents != shape or not all(shape):
+            continue
+        copy = s[s.cache_read(tensor, "lsram", [x.op for x in own])]
+        copy.compute_at(out, outer)
+        found = True
+        if grows(s, copy, out, outer, target.machine()):
+            raise ScheduleError("turns share what they read")
+    return found
 
 
 def copied(s: Schedule, target: Target, knobs: Knobs) -> None:
