@@ -272,8 +272,11 @@ _PICKED, _AMONG = 8, 16
 """Of how many elements at most, and of a row of how many times as many at least, each is found by reductions of its own."""
 
 
-def _picked(data: Tensor, keys: Tensor, at: int, count: int, is_ascend: bool) -> tuple[Tensor, Tensor]:
-    """The first elements of each row in order, and their places: the best of those behind the one before, one by one."""
+def _picked(
+    data: Tensor, keys: Tensor, at: int, count: int, is_ascend: bool, alone: bool = False
+) -> tuple[Tensor, Tensor]:
+    """The first elements of each row in order, and their places: the best of those behind the one before, one by one.
+    `alone`: values are wanted without places, so they need not be loaded by them where they are what is compared."""
     shape, kind = sizes(data), INT16 if data.dtype.bytes < 4 and sizes(data)[at] < 1 << 15 else INT32
     kept = [*shape[:at], 1, *shape[at + 1 :]]
     reducer, nothing = (smallest, greatest) if is_ascend else (largest, least)
@@ -319,6 +322,8 @@ def _picked(data: Tensor, keys: Tensor, at: int, count: int, is_ascend: bool) ->
         return result
 
     places = chosen(1, INT32, "T_places")
+    if alone and keys is data:
+        return chosen(0, data.dtype, "T_topk"), places
     values: Tensor = te.compute(
         places.shape, lambda *i: data[(*i[:at], places[i], *i[at + 1 :])], name="T_topk", tag="injective"
     )
@@ -352,7 +357,7 @@ def topk(
     extent = sizes(data)[at]
     keys = _keys(data, is_ascend)
     if 0 < k <= _PICKED and isinstance(extent, int) and extent >= _AMONG * k:
-        best, first = _picked(data, keys, at, k, is_ascend)
+        best, first = _picked(data, keys, at, k, is_ascend, ret_type == "values")
         first = first if dtype == "int32" else cast(first, dtype)
         return {"both": [best, first], "values": best}.get(ret_type, first)
     places = _at_rank(_ranks(keys, at, is_ascend), at, k or extent)
