@@ -127,8 +127,8 @@ class Value(ModelTensor):
         return self.order == tuple(range(self.rank))
 
     def place(self, axis: int) -> int:
-        """The axis of the graph's tensor that is the model's axis."""
-        return self.order.index(self.axis(axis))
+        """The axis of the graph's tensor that is the model's axis, of a known array the same."""
+        return self.order.index(self.axis(axis)) if self.order else self.axis(axis)
 
     def typed(self, dtype: NumpyDType) -> Value:
         """The same tensor with another element type in the model."""

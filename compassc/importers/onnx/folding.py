@@ -16,7 +16,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compass_core.reading.budget import Budget
 from compass_core.reading.limits import COMPUTED_BYTES, COMPUTED_ELEMENTS
-from compassc.importers.onnx.costs import Attributes, Inputs, cost
+from compassc.importers.onnx.costs import OF_ROWS, Attributes, Inputs, cost
 from compassc.importers.onnx.protobuf import array_of, attribute_value, elem_type, numpy_type
 from compassc.importers.values import Refused
 
@@ -38,7 +38,7 @@ def evaluate(node: NodeProto, inputs: Sequence[Any], opset: int, budget: Budget)
     where = f"the node '{node.name or node.op_type}' ({node.op_type})"
     if node.op_type == "Constant":
         return [_constant(node, budget, where)]
-    if node.domain not in ("", "ai.onnx"):
+    if node.domain not in ("", "ai.onnx") or node.op_type in OF_ROWS and opset < 13:
         return None
     attributes = {a.name: attribute_value(a) for a in node.attribute}
     needed = cost(node.op_type, inputs, attributes)
@@ -152,7 +152,7 @@ def _slice(x: Inputs, given: Attributes) -> Any:
     steps = x[4].reshape(-1) if len(x) > 4 and x[4] is not None else [1] * len(starts)
     at: list[slice] = [slice(None)] * x[0].ndim
     for a, s, e, t in zip(axes, starts, ends, steps, strict=True):
-        at[int(a)] = slice(int(s), int(e), int(t))
+        at[int(a)] = slice(max(int(s), -x[0].shape[int(a)]), int(e), int(t))
     return x[0][tuple(at)]
 
 

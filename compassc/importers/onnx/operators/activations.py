@@ -93,8 +93,7 @@ def _is_end(dtype: NumpyDType, limit: int, method: str) -> bool:
 
 @operator("Softmax", "LogSoftmax", "Hardmax", since=13)
 def softmax(b: Conversion, x: Value, *, axis: int = -1) -> Value:
-    at = x.place(axis) if x.tensor is not None else x.axis(axis)
-    return unary(b, x, b.op, axis=at)
+    return unary(b, x, b.op, axis=x.place(axis))
 
 
 @operator("Trilu")
