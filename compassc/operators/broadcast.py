@@ -10,7 +10,7 @@ import numpy as np
 from compass_core.shapes import broadcast_shape
 from compassc import te
 from compassc.ir.errors import ExpressionError
-from compassc.ir.exprs import Expr
+from compassc.ir.exprs import Expr, IntImm
 from compassc.ir.operators import as_expr
 from compassc.operators.declare import NUMBERS, REALS, WHOLE, Sample, Whole, number, operator, sample, sizes
 from compassc.operators.patterns import PatternKind
@@ -82,10 +82,29 @@ mod = _binary(
 power = _binary(
     "power", te.power, np.power, "a to the power b.", ("float32",), sample((5, 7), (5, 7), low=0.5, high=2.0)
 )
-_SHIFTS = (sample(Whole((5, 7), -99, 99), Whole((7,), 0, 8)),)
-left_shift = _binary("left_shift", lambda a, b: a << b, np.left_shift, "a times 2 to the b.", ("int32",), *_SHIFTS)
+
+
+def shifted(left: bool) -> Callable[[Expr, Expr], Expr]:
+    """A shift that is defined for all counts as NumPy does it: where a count is none of 0 to bits - 1, no bits are left, which
+    makes 0, or -1 of a negative number that is shifted right. C leaves these undefined."""
+
+    def shift(a: Expr, b: Expr) -> Expr:
+        bits, kind = a.dtype.bits, f"uint{b.dtype.bits}"
+        if isinstance(b, IntImm) and 0 <= b.value < bits:
+            return a << b if left else a >> b
+        count = te.cast(te.min(te.reinterpret(kind, b), te.const(bits - 1, kind)), b.dtype)
+        if not left and a.dtype.is_int:
+            return a >> count
+        made = a << count if left else a >> count
+        return te.Select(te.reinterpret(kind, b) < te.const(bits, kind), made, te.const(0, a.dtype))
+
+    return shift
+
+
+_SHIFTS = (sample(Whole((5, 7), -99, 99), Whole((7,), 0, 8)), sample(Whole((5, 7), -99, 99), Whole((7,), -3, 70)))
+left_shift = _binary("left_shift", shifted(left=True), np.left_shift, "a times 2 to the b.", ("int32",), *_SHIFTS)
 right_shift = _binary(
-    "right_shift", lambda a, b: a >> b, np.right_shift, "a over 2 to the b, rounded down.", ("int32",), *_SHIFTS
+    "right_shift", shifted(left=False), np.right_shift, "a over 2 to the b, rounded down.", ("int32",), *_SHIFTS
 )
 bitwise_and = _binary("bitwise_and", lambda a, b: a & b, np.bitwise_and, "Bits that are in both.", WHOLE)
 bitwise_or = _binary("bitwise_or", lambda a, b: a | b, np.bitwise_or, "Bits that are in one.", WHOLE)

@@ -28,7 +28,7 @@ def _left(rounding: str) -> Callable[[Expr, Expr], Expr]:
 FUNCTIONS: dict[str, Callable[[Expr, Expr], Expr]] = {
     "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b, "divide": te.div,
     "floor_divide": _quotient, "floor_mod": _left("floor"), "mod": _left("trunc"), "maximum": te.max, "minimum": te.min, "power": te.power,
-    "left_shift": lambda a, b: a << b, "right_shift": lambda a, b: a >> b, "greater": lambda a, b: a > b, "less": lambda a, b: a < b,
+    "left_shift": broadcast.shifted(left=True), "right_shift": broadcast.shifted(left=False), "greater": lambda a, b: a > b, "less": lambda a, b: a < b,
     "equal": lambda a, b: a == b, "not_equal": lambda a, b: a != b, "greater_equal": lambda a, b: a >= b, "less_equal": lambda a, b: a <= b,
     "logical_and": te.all, "logical_or": te.any, "logical_xor": lambda a, b: a ^ b, "bitwise_and": lambda a, b: a & b,
     "bitwise_or": lambda a, b: a | b, "bitwise_xor": lambda a, b: a ^ b,
