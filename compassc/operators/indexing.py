@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -240,6 +242,75 @@ def _keys(data: Tensor, is_ascend: bool) -> Tensor:
     return made
 
 
+_CODED = 4096
+"""Of how many elements that a row lies in there are codes at most: they are in the memory of a TEC."""
+
+
+@dataclass(frozen=True)
+class _Codes:
+    """Elements of a narrow type as whole numbers, no two of a row alike, that are in order as the elements are, equal ones by
+    their places: the value above the place, below which a bit of halves tells -0.0 from zero, NaN from infinity."""
+
+    tensor: Tensor
+    of: DataType
+    bits: int
+    is_ascend: bool
+
+    @property
+    def _flags(self) -> int:
+        return int(self.of.is_floating)
+
+    def place(self, code: Expr) -> Expr:
+        low = (te.cast(code, INT32) >> self._flags) & te.const((1 << self.bits) - 1)
+        return low if self.is_ascend else te.const((1 << self.bits) - 1) - low
+
+    def value(self, code: Expr) -> Expr:
+        image = te.cast(code, INT32) >> (self.bits + self._flags)
+        if not self.of.is_floating:
+            return te.cast(image + te.const(_lifted(self.of)), self.of)
+        lost = te.Select(image == te.const(0), te.const(-1 << 15), te.const((1 << 15) - 1))
+        found = te.Select((code & te.const(1)) == te.const(1), lost, _turned(image))
+        return te.reinterpret(self.of, te.cast(found, INT16))
+
+
+def _lifted(kind: DataType) -> int:
+    """By how much numbers of a type are above the signed ones of as many bits."""
+    return 0 if kind.range()[0] else 1 << kind.bits - 1
+
+
+def _turned(bits: Expr) -> Expr:
+    """The bits of a half in order as its values, both zeros 0; and back."""
+    return te.Select(bits < number(0, bits.dtype), number(-1 << 15, bits.dtype) - bits, bits)
+
+
+def _codes(data: Tensor, at: int, is_ascend: bool) -> _Codes | None:
+    """None for elements that are too wide, or too many of them in a row."""
+    kind, (extent, *inner) = data.dtype, sizes(data)[at:]
+    if kind.is_bool or kind.bytes > 2 or (kind.is_floating and kind.bytes != 2):
+        return None
+    if not isinstance(extent, int) or any(not isinstance(n, int) for n in inner):
+        return None
+    if prod([extent, *inner]) > _CODED:
+        return None
+    bits, flags = max(extent - 1, 1).bit_length(), int(kind.is_floating)
+    code = next((k for k in (INT16, INT32) if kind.bits + bits + flags <= k.bits), None)
+    if code is None:
+        return None
+    last = (greatest if is_ascend else least)(kind)
+
+    def element(*i: Expr) -> Expr:
+        x, place = data[i], te.cast(i[at], code)
+        low = place if is_ascend else number((1 << bits) - 1, code) - place
+        if not flags:
+            return ((te.cast(x, code) - number(_lifted(kind), code)) << number(bits, code)) + low
+        raw = te.reinterpret(INT16, x)
+        image = _turned(te.reinterpret(INT16, te.Select(data[i] == data[i], x, last)))
+        flag = te.Select(te.any(data[i] != data[i], raw == number(-1 << 15, INT16)), number(1, INT16), number(0, INT16))
+        return (te.cast(image, code) << number(bits + 1, code)) + (low << number(1, code)) + te.cast(flag, code)
+
+    return _Codes(te.compute(sizes(data), element, name="T_codes", tag="elemwise"), kind, bits, is_ascend)
+
+
 def _ranks(data: Tensor, at: int, is_ascend: bool) -> Tensor:
     """How many elements of its row come before each element; equal ones in order of their places."""
     shape = sizes(data)
@@ -311,23 +382,58 @@ def _picked(
         found.append((value, place_of(value, f"T_place{n}")))
 
     def chosen(which: int, kind: DataType, name: str) -> Tensor:
-        def element(*i: Expr) -> Expr:
-            own = [te.cast(pair[which][(*i[:at], 0, *i[at + 1 :])], kind) for pair in found]
-            made = own[-1]
-            for n in reversed(range(count - 1)):
-                made = te.if_then_else(i[at] == n, own[n], made)
-            return made
-
-        result: Tensor = te.compute([*shape[:at], count, *shape[at + 1 :]], element, name=name, tag="injective")
-        return result
+        made: Tensor = te.compute(
+            [*shape[:at], count, *shape[at + 1 :]],
+            lambda *i: te.cast(_nth([pair[which] for pair in found], i, at), kind),
+            name=name,
+            tag="injective",
+        )
+        return made
 
     places = chosen(1, INT32, "T_places")
     if alone and keys is data:
         return chosen(0, data.dtype, "T_topk"), places
-    values: Tensor = te.compute(
-        places.shape, lambda *i: data[(*i[:at], places[i], *i[at + 1 :])], name="T_topk", tag="injective"
+    return _at_places(data, places, at), places
+
+
+def _picked_codes(data: Tensor, codes: _Codes, at: int, count: int, alone: bool) -> tuple[Tensor, Tensor]:
+    """As `_picked`, of codes: each is the best of those behind the one before."""
+    shape, kind = sizes(codes.tensor), codes.tensor.dtype
+    reducer, nothing = (smallest, greatest) if codes.is_ascend else (largest, least)
+    found: list[Tensor] = []
+
+    def best(*i: Expr) -> Expr:
+        k = te.reduce_axis((0, shape[at]), name="k")
+        x = codes.tensor[(*i[:at], k, *i[at + 1 :])]
+        if found:
+            before = found[-1][(*i[:at], 0, *i[at + 1 :])]
+            x = te.Select(before < x if codes.is_ascend else x < before, x, nothing(kind))
+        return reducer(x, axis=k)
+
+    for n in range(count):
+        found.append(te.compute([*shape[:at], 1, *shape[at + 1 :]], best, name=f"T_best{n}", tag="comm_reduce"))
+    made = [*shape[:at], count, *shape[at + 1 :]]
+    places: Tensor = te.compute(made, lambda *i: codes.place(_nth(found, i, at)), name="T_places", tag="injective")
+    if not alone:
+        return _at_places(data, places, at), places
+    return te.compute(made, lambda *i: codes.value(_nth(found, i, at)), name="T_topk", tag="injective"), places
+
+
+def _at_places(data: Tensor, places: Tensor, at: int) -> Tensor:
+    """The elements of data at places of an axis."""
+    made: Tensor = te.compute(
+        sizes(places), lambda *i: data[(*i[:at], places[i], *i[at + 1 :])], name="T_topk", tag="injective"
     )
-    return values, places
+    return made
+
+
+def _nth(found: Sequence[Tensor], i: tuple[Expr, ...], at: int) -> Expr:
+    """The element of the tensor whose number an index is."""
+    own = [t[(*i[:at], 0, *i[at + 1 :])] for t in found]
+    made = own[-1]
+    for n in reversed(range(len(own) - 1)):
+        made = te.if_then_else(i[at] == n, own[n], made)
+    return made
 
 
 def _topk(x: Array, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False) -> Array | list[Array]:
@@ -357,16 +463,18 @@ def topk(
     extent = sizes(data)[at]
     keys = _keys(data, is_ascend)
     if 0 < k <= _PICKED and isinstance(extent, int) and extent >= _AMONG * k:
-        best, first = _picked(data, keys, at, k, is_ascend, ret_type == "values")
+        codes = _codes(data, at, is_ascend)
+        if codes is not None:
+            best, first = _picked_codes(data, codes, at, k, ret_type == "values")
+        else:
+            best, first = _picked(data, keys, at, k, is_ascend, ret_type == "values")
         first = first if dtype == "int32" else cast(first, dtype)
         return {"both": [best, first], "values": best}.get(ret_type, first)
     places = _at_rank(_ranks(keys, at, is_ascend), at, k or extent)
     kept = places if dtype == "int32" else cast(places, dtype)
     if ret_type == "indices":
         return kept
-    values: Tensor = te.compute(
-        sizes(places), lambda *i: data[(*i[:at], places[i], *i[at + 1 :])], name="T_topk", tag="injective"
-    )
+    values = _at_places(data, places, at)
     return values if ret_type == "values" else [values, kept]
 
 

@@ -250,6 +250,14 @@ class Vectorizer:
             raise NoVectorForm
         return self._converted_by(self.vector(e.value), steps)
 
+    def _reinterpret(self, e: E.Reinterpret) -> Expr:
+        source, kind = e.value.dtype, e.dtype
+        if not isinstance(source, DataType) or not isinstance(kind, DataType) or not _is_vector(self.expr(e.value)):
+            return self._other(e)
+        if source.is_bool or kind.is_bool or not source.native_lanes or source.bits != kind.bits:
+            raise NoVectorForm
+        return E.Reinterpret(kind.with_lanes(self.lanes), self.vector(e.value))
+
     def _narrow_ramp(self, ramp: Ramp, kind: DataType) -> Expr | None:
         """Whole numbers that follow each other in a narrower type, made in it: the low bits of sums are those of the terms."""
         if not kind.is_int or kind.bits >= ramp.base.dtype.bits or type(ramp.stride) is not IntImm:
@@ -538,6 +546,7 @@ _EXPR_RULES: dict[type, Callable[[Vectorizer, Expr], Expr]] = table(
     method(Binary, Vectorizer._binary),
     method(E.Unary, Vectorizer._unary),
     method(E.Cast, Vectorizer._cast),
+    method(E.Reinterpret, Vectorizer._reinterpret),
     method(E.Select, Vectorizer._select),
     method(E.BufferLoad, Vectorizer._load),
     method(E.Call, Vectorizer._call),

@@ -70,7 +70,6 @@ def test_floor_division_stays_floor(check):
         "b[j] = a[c[j]]",
         "b[0] = a[j]",
         'c[j] = S.f(j, dtype="int32")',
-        'c[j] = T.reinterpret(T.cast(a[j], "uint32"), "int32")',
         "n = (n + j)",
         "break",
     ],
@@ -78,6 +77,11 @@ def test_floor_division_stays_floor(check):
 def test_bodies_without_vector_form_are_serial(check, statement):
     loop = "for j in T.{}(0, 8, 1):\n    " + statement
     check("VectorizeLoop", P, loop.format("vectorized"), loop.format("serial"))
+
+
+def test_bits_of_another_type_are_those_of_each_lane(check):
+    before = "for j in T.vectorized(0, 8, 1):\n    c[j] = T.reinterpret(a[j], T.int32)"
+    check("VectorizeLoop", P, before, "c[T.ramp(0, 1, 8)] = T.reinterpret(a[T.ramp(0, 1, 8)], T.int32x8)")
 
 
 def test_conditions_that_differ_between_lanes_are_masks(transform):

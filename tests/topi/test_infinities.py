@@ -82,3 +82,23 @@ def test_elements_in_order_end_with_what_is_no_number(kind, many, k, ascending, 
     order = np.where(np.isnan(x), np.inf, x if ascending else -x).argsort(1, kind="stable")[:, :k]
     np.testing.assert_array_equal(places, order)
     np.testing.assert_array_equal(values, np.take_along_axis(x, order, 1))
+
+
+@pytest.mark.parametrize("target", ["c", "X2_1204"])
+@pytest.mark.parametrize("kind,many,k,ascending", [("float16", 96, 5, False), ("float16", 80, 3, True), ("uint8", 64, 3, True),
+                                                   ("int8", 256, 8, False), ("int8", 300, 2, True), ("uint16", 64, 4, False)])  # fmt: skip
+def test_values_alone_are_those_at_the_places(kind, many, k, ascending, target):
+    draw = np.random.default_rng(0)
+    if kind == "float16":
+        x = draw.choice(np.array(["nan", "inf", "-inf", 0, -0.0, 6e-8, -6e-8, 2, -65504], kind), (6, many))
+        x[::2] = draw.choice(np.array(["nan", "inf" if ascending else "-inf", -0.0, 0], kind), (3, many))
+        x[0, 2:] = "nan"
+    else:
+        low, high = np.iinfo(kind).min, np.iinfo(kind).max
+        x = draw.choice(np.array([low, low + 1, 0, 1, high - 1, high], kind), (6, many))
+        x[0], x[1] = low, high
+    key = np.where(np.isnan(x), np.inf, x if ascending else -x.astype("float64"))
+    expected = np.take_along_axis(x, key.argsort(1, kind="stable")[:, :k], 1)
+    (found,) = results("topk", x, (k, 1, "values", ascending), target)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found)[found == 0], np.signbit(expected)[found == 0])

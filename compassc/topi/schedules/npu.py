@@ -50,6 +50,8 @@ from compassc.topi.schedules.stages import (
 
 KEPT = ("T_pad", "T_scatter_places")
 """Stages that the sums that read them have for themselves."""
+COMPARED = ("T_codes",)
+"""Stages whose elements are compared again and again, and are for that computed once."""
 BYTES_TOGETHER, TOGETHER = 36, 9
 """How many products are added one after another at most, of bytes and of others: more are more code."""
 
@@ -57,13 +59,15 @@ BYTES_TOGETHER, TOGETHER = 36, 9
 def shared_out(s: Schedule, target: Target, knobs: Knobs) -> None:
     found = configurations.load(target.mcpu)
     width = found.vector_bytes
-    inline_maps(s)
+    inline_maps(s, keep=lambda stage: stage.name in COMPARED and len(s.readers(stage)) > 1)
     for out in [x for x in computed_stages(s) if x.is_output]:
         others = [x for x in computed_stages(s) if not x.is_output and x.attached is None and s.reaches(x, out)]
         few = [x for x in (*others, out) if reduces(x) and prod(max(extent_of(a), 1) for a in x.axis) < found.tecs]
         if not out.axis or (few and prod(max(extent_of(a), 1) for a in out.axis) < found.tecs):
             for stage in few:
                 _few(s, stage, knobs, width, found.tecs)
+            for stage in (x for x in others if x.name in COMPARED):
+                last_in_lanes(stage, lanes_of(stage, knobs, 2 * width))
             continue
         lanes = lanes_of(out, knobs, width)
         if any(map(reduces, others)) and not reduces(out) and len(out.axis) > 1 and not knobs.chunk:
