@@ -28,7 +28,7 @@ from compassc.te.bounds import Bounds, Region
 from compassc.te.buffers import View, aligned
 from compassc.te.errors import LowerError
 from compassc.te.hybrid.op import HybridOp, scheduled
-from compassc.te.machine import Machine
+from compassc.te.machine import Machine, Use
 from compassc.te.opaque import ExternOp, Kernels, ScanOp
 from compassc.te.parameters import why_not_whole
 from compassc.te.pragmas import applied
@@ -81,7 +81,7 @@ class Nests:
         }
         self.computed = [s for s in schedule.stages if s in bounds.regions]
         self.loops = {v for loops in bounds.loops.values() for v in loops.values() if isinstance(v, Var)}
-        self.bound = any(machine.shares(n.thread) for s in self.computed for n in _notes(s))
+        self.bound = any(map(machine.threads, self.computed))
 
     def run(self) -> LoopNest:
         for stage in self.computed:
@@ -101,7 +101,7 @@ class Nests:
 
     def _check_threads(self, stage: Stage) -> None:
         """LowerError for an attached stage that is shared out itself, where threads do not compute stages together."""
-        shared = [a.name for a in stage.leaf_iter_vars if self._shared_out(stage, a)]
+        shared = [a.name for a in self.machine.threads(stage)]
         if shared and stage.attached is not None and not self.machine.together:
             raise LowerError(
                 f"'{stage.label}' is computed at a loop of '{stage.attached[0].label}' and shares its own loop "
@@ -111,7 +111,7 @@ class Nests:
 
     def _check_reads(self, stage: Stage) -> None:
         """LowerError where TECs compute a stage together from what lies in the memory of one."""
-        shared = [a for a in stage.leaf_iter_vars if self._shared_out(stage, a)]
+        shared = self.machine.threads(stage)
         if not shared or not self.machine.together or self.machine.everywhere:
             return
         for other in self.computed:
@@ -158,8 +158,7 @@ class Nests:
                 regions, axes = _whole(tensor)
             else:
                 axes = stage.axis
-            inside = stage.attached is not None and self._in_threads(stage)
-            scope = self.machine.scope(stage, inside, self.bound)
+            scope = self.machine.scope(stage, self._use(stage))
             for axis in axes:
                 shape.append(self._extent(stage, axis, regions[axis].extent, scope))
                 start.append(regions[axis].min)
@@ -184,7 +183,7 @@ class Nests:
             )
         if stage.attached is None:
             return
-        own = [a.name for a in stage.leaf_iter_vars if self._shared_out(stage, a)]
+        own = [a.name for a in self.machine.threads(stage)]
         if own:
             reason = f"shares its own loop '{own[0]}' out over threads there"
         else:
@@ -209,14 +208,11 @@ class Nests:
             "compute it at an inner loop, or make it a parameter of the kernel",
         )
 
-    def _shared_out(self, stage: Stage, axis: IterVar) -> bool:
-        return self.machine.shares(stage.annotations.get(axis, Annotation()).thread)
-
-    def _in_threads(self, stage: Stage) -> bool:
-        """Whether threads compute a stage each for itself: inside of a loop over them, and not sharing its own loops."""
-        if any(self._shared_out(stage, axis) for axis in stage.leaf_iter_vars):
-            return False
-        return any(self._shared_out(parent, leaf) for parent, leaf in loops_around(stage))
+    def _use(self, stage: Stage) -> Use:
+        """Who uses the memory of a stage: threads each for itself, inside of a loop over them, or those who share its loops."""
+        apart = [thread.thread_tag for thread in self.machine.threads(stage).values()]
+        inside = any(leaf in self.machine.threads(parent) for parent, leaf in loops_around(stage))
+        return Use(inside and not apart, self.bound, stage.attached is None, apart)
 
     def read(self, e: Expr) -> Expr:
         """An expression with elements of tensors as loads."""
@@ -240,10 +236,6 @@ def _whole(tensor: Tensor) -> tuple[dict[IterVar, Region], tuple[IterVar, ...]]:
     """Regions of all dimensions of a tensor."""
     axes = tuple(IterVar(Range(d), f"dim{i}", IterKind.DATA_PARALLEL) for i, d in enumerate(tensor.shape))
     return {a: Region(_ZERO, d, True) for a, d in zip(axes, tensor.shape)}, axes
-
-
-def _notes(stage: Stage) -> list[Annotation]:
-    return [stage.annotations[a] for a in stage.leaf_iter_vars if a in stage.annotations]
 
 
 class Nest:

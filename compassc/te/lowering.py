@@ -159,7 +159,7 @@ def as_function(
 def normalised(schedule: Schedule, machine: Machine | None = None) -> Schedule:
     """The schedule without its inlined stages: their expressions stand where they were read."""
     machine = machine or Machine("")
-    across = [s for s in schedule.stages if _threads_of_reduction(s, machine)]
+    across = [s for s in schedule.stages if any(a.is_reduction for a in machine.threads(s))]
     scans = any(isinstance(s.origin_op, ScanOp) for s in schedule.stages)
     if not across and not scans and not any(s.inlined for s in schedule.stages):
         return schedule
@@ -193,16 +193,10 @@ def _in_the_loop(schedule: Schedule, scan: Stage, op: ScanOp) -> None:
             stage.attached = (scan, op.scan_axis)
 
 
-def _threads_of_reduction(stage: Stage, machine: Machine) -> list[IterVar]:
-    """The loops of a reduction that are shared out over threads."""
-    notes = ((a, stage.annotations.get(a)) for a in stage.leaf_iter_vars if a.is_reduction)
-    return [a for a, note in notes if note is not None and machine.shares(note.thread)]
-
-
 def _reduced_across(schedule: Schedule, stage: Stage, machine: Machine) -> None:
     """Has threads reduce a part each, in a stage of its own, in which what was computed at the loop is from then on; the old
     one joins the parts. The threads of a grid do that in the loops of the old stage, for the elements of a block together."""
-    axis, *more = _threads_of_reduction(stage, machine)
+    axis, *more = (a for a in machine.threads(stage) if a.is_reduction)
     if more:
         raise LowerError(
             f"'{stage.label}' has two loops of its reduction bound to threads: '{axis.name}', '{more[0].name}'"

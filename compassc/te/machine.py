@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from compass_core import targets
 from compassc import services
@@ -23,6 +23,20 @@ if TYPE_CHECKING:
 
 _ZERO, _ONE = IntImm(INT32, 0), IntImm(INT32, 1)
 _WIDE = tuple(map(dtype, ("int64", "uint64", "float64")))
+
+
+OWN_MEMORY = ("lsram", "private")
+"""The memories of a single TEC or thread."""
+
+
+class Use(NamedTuple):
+    """Who uses an array. `alone`: one thread does, inside of a loop over threads; `bound`: there are such loops; `launches`:
+    several statements of the outermost level do; `apart`: the kinds of the loops over threads of which several turns do."""
+
+    alone: bool
+    bound: bool
+    launches: bool
+    apart: Sequence[str]
 
 
 class Machine:
@@ -72,9 +86,18 @@ class Machine:
         """Whether a loop that is bound to this thread is shared out over what runs at the same time."""
         return False
 
-    def scope(self, stage: Stage, inside: bool, bound: bool) -> str:
-        """The memory of a stage that is no parameter. `inside`: it is computed inside of a loop that is shared out;
-        `bound`: there is such a loop somewhere."""
+    def threads(self, stage: Stage) -> dict[IterVar, IterVar]:
+        """The loops of a stage that are shared out, outermost first, each with its thread."""
+        notes = ((a, stage.annotations.get(a)) for a in stage.leaf_iter_vars)
+        return {a: n.thread for a, n in notes if n is not None and n.thread is not None and self.shares(n.thread)}
+
+    def scope(self, stage: Stage, use: Use) -> str:
+        """The memory of a stage that is no parameter. LowerError where that of the user's is not for who uses it."""
+        return self.memory_of(stage.label, stage.scope, use)
+
+    def memory_of(self, name: str, chosen: str, use: Use) -> str:
+        """The memory of an array: what was chosen, where that is for who uses it; without it (`global`, but no parameter)
+        what is near to these. LowerError where it is not shared by those who use it."""
         return "private"
 
     def sequence(self, roots: Sequence[tuple[Stage, Body]]) -> list[Stmt]:
@@ -93,10 +116,6 @@ class Machine:
         """What a kernel of plain loops (`SCALAR_LOOPS`) becomes: that after the passes of the machine's stage."""
         marked = module.entry_func.attr(S.SCALAR_LOOPS) is not None
         return self.passed(module, pipeline_names(self.stage)) if marked else module
-
-
-OWN_MEMORY = ("lsram", "private")
-"""The memories of a single TEC."""
 
 
 class Npu(Machine):
@@ -129,25 +148,24 @@ class Npu(Machine):
     def shares(self, thread: IterVar | None) -> bool:
         return thread is not None and thread.thread_tag.startswith("threadIdx")
 
-    def scope(self, stage: Stage, inside: bool, bound: bool) -> str:
+    def scope(self, stage: Stage, use: Use) -> str:
         if stage.scope == "global":
             raise LowerError(
                 f"'{stage.label}' is in global memory but no parameter of the kernel",
                 "add it to the arguments, or give it another scope",
             )
-        return self.memory_of(stage.label, self._scopes[stage.scope], inside, bound)
+        return self.memory_of(stage.label, self._scopes[stage.scope], use)
 
-    @staticmethod
-    def memory_of(name: str, chosen: str, alone: bool, bound: bool) -> str:
-        """The memory of an array: what the user said; else that of a TEC for what one TEC uses. `alone`: one TEC uses it;
-        `bound`: there are loops that are shared out. LowerError where those who use it do not share it, or share it without
-        knowing."""
-        made = chosen or ("lsram" if alone or not bound else "shared")
-        if alone and made == "shared":
+    def memory_of(self, name: str, chosen: str, use: Use) -> str:
+        if chosen == "constant":
+            raise LowerError(f"'{name}' is written, so it cannot be in constant memory")
+        nearest = "lsram" if use.alone or not use.bound else "shared"
+        made = nearest if not chosen or chosen.startswith("global") else chosen
+        if use.alone and made == "shared":
             raise LowerError(
                 f"'{name}' is computed by each TEC for itself, in memory that all of them share", "set_scope('lsram')"
             )
-        if bound and not alone and made in OWN_MEMORY:
+        if use.bound and not use.alone and made in OWN_MEMORY:
             raise LowerError(f"'{name}' is used by several TECs but lies in the {made} of one", "set_scope('shared')")
         return made
 
@@ -173,38 +191,44 @@ class Grid(Machine):
     def shares(self, thread: IterVar | None) -> bool:
         return thread is not None and thread.thread_tag.replace(".", "_") in S.THREAD_LOOPS
 
-    def scope(self, stage: Stage, inside: bool, bound: bool) -> str:
-        """Registers or the stack of a thread for what one thread computes; what the threads of a block share for what they
-        compute together inside of a launch; else memory of the device."""
-        own = [
-            n.thread.thread_tag for n in stage.annotations.values() if n.thread is not None and self.shares(n.thread)
-        ]
-        if stage.attached is not None and own:
-            if any(tag.startswith("blockIdx") for tag in own):
-                raise LowerError(
-                    f"'{stage.label}' is computed inside of a launch and has a loop of its own over blocks"
-                )
-            if stage.scope != "shared":
-                raise LowerError(
-                    f"'{stage.label}' is computed by the threads of a block together, in memory of one of them",
-                    "set_scope('shared')",
-                )
-            return "shared"
-        if not inside:
-            if stage.attached is not None:
-                return "private"  # computed inside of plain loops of one thread
-            if stage.scope not in ("", "global"):
-                raise LowerError(
-                    f"'{stage.label}' is read by another launch but lies in {stage.scope} memory",
-                    "compute it at a loop that is bound to threads, or leave it in global memory",
-                )
-            return "global"
-        if stage.scope in ("shared", "global"):
+    def scope(self, stage: Stage, use: Use) -> str:
+        if stage.attached is not None and use.apart and stage.scope != "shared":
+            raise LowerError(
+                f"'{stage.label}' is computed by the threads of a block together, in memory of one of them",
+                "set_scope('shared')",
+            )
+        if use.alone and stage.scope in ("shared", "global"):
             raise LowerError(
                 f"'{stage.label}' is computed by each thread for itself, in memory that several of them share",
                 "set_scope('local'), or bind a loop of it to threads",
             )
-        return "private"
+        if stage.attached is not None and not use.apart:
+            return "private"
+        return self.memory_of(stage.label, stage.scope or "global", use)
+
+    def memory_of(self, name: str, chosen: str, use: Use) -> str:
+        """Registers or the stack of a thread, what the threads of a block share, or memory of the device."""
+        blocks = any(kind.startswith("blockIdx") for kind in use.apart)
+        several = "launches" if use.launches else "blocks of threads" if blocks else "threads" if use.apart else ""
+        if chosen in (*OWN_MEMORY, "local"):
+            if several:
+                raise LowerError(
+                    f"'{name}' is used by several {several} but lies in the {chosen} memory of a thread",
+                    "set_scope('shared'), or compute what writes it at a loop that is bound to threads",
+                )
+            return "private"
+        if chosen == "shared":
+            if several not in ("", "threads"):
+                raise LowerError(
+                    f"'{name}' is used by several {several} but lies in the shared memory of a block",
+                    "set_scope('global'), or compute what writes it at a loop that is bound to blockIdx",
+                )
+            return "shared"
+        if not chosen.startswith("global"):
+            raise LowerError(
+                f"'{name}' lies in {chosen} memory, which these devices do not have", "use shared or local"
+            )
+        return "global" if several else "private"
 
     def sequence(self, roots: Sequence[tuple[Stage, Body]]) -> list[Stmt]:
         made: list[Stmt] = []

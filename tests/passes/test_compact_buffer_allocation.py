@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from block_functions import TARGET, after, on_grid, row_sums, scheduled, statements
 
 from compassc import te, tir
 from compassc.ir import stmts as S
+from compassc.te.machine import Use, machine_for
 
 NAME = "CompactBufferAllocation"
 
@@ -61,3 +64,27 @@ def test_strides_of_open_memory_are_refused():
     s.storage_align(s.get_block("B"), 0, 0, 16, 8)
     with pytest.raises(tir.LowerError, match="storage_align of 'B': its memory has no constant size"):
         tir.lower(s.mod, "llvm")
+
+
+def test_memory_is_of_all_who_use_it_or_refused():
+    uses = [Use(*given) for given in product(*[(False, True)] * 3, ([], ["threadIdx_x"], ["blockIdx_x"]))]
+    found = set()
+    for target, chosen, use in product(("cuda", TARGET), ("global", "shared", "lsram", "private"), uses):
+        grid = target == "cuda"
+        try:
+            scope = machine_for(target).memory_of("a", chosen, use)
+        except te.LowerError:
+            assert chosen != "global", "who says nothing gets memory"
+            continue
+        found.add((grid, scope))
+        together = use.launches or use.apart if grid else use.bound and not use.alone
+        if scope in ("private", "lsram"):
+            assert not together
+        elif scope == "shared" and grid:
+            assert not use.launches and "blockIdx_x" not in use.apart
+        elif scope == "shared":
+            assert not use.alone
+        assert chosen in ("global", scope) or (grid and chosen == "lsram" and scope == "private")
+    assert found == {(True, s) for s in ("private", "shared", "global")} | {
+        (False, s) for s in ("private", "lsram", "shared")
+    }

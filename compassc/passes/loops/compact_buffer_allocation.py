@@ -1,13 +1,13 @@
 """Give buffers their place, and the size that is alive at once.
 
 Before: functions of innermost blocks. After: all memory of a function is at its beginning, in its size and place. A buffer that is used inside of some loops only needs what one of their turns uses, provided that each turn writes
-what it reads. Which memory it lies in depends on who runs the function (`_PLACES`). On an NPU buffers without a memory
+what it reads. Which memory it lies in depends on who runs the function (`Machine.memory_of`). On an NPU buffers without a memory
 (`global`, but no parameters) get one: that of the TEC where a TEC alone uses them, else what the TECs share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from compassc.analysis.arith import Arith
@@ -21,7 +21,7 @@ from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.passes.loops._functions import on_blocks
 from compassc.te.buffers import aligned
 from compassc.te.errors import LowerError
-from compassc.te.machine import OWN_MEMORY, Npu, machine_of
+from compassc.te.machine import Machine, Use, machine_of
 from compassc.tir.addresses import has_address
 from compassc.tir.blocks import constant, noted, number, sub, uses, view
 from compassc.tir.cover import facts_of, reach_of, spans_of, turn_writes
@@ -33,12 +33,11 @@ NAME = "CompactBufferAllocation"
 
 def run(module: IRModule) -> IRModule:
     machine = machine_of(module)
-    return on_blocks(module, lambda f: _placed(f, _PLACES[machine.stage], machine.open_memory))
+    return on_blocks(module, lambda f: _placed(f, machine))
 
 
-def _placed(function: PrimFunc, place: Place, open_memory: Container[str]) -> PrimFunc:
-    """The function with all its memory at its beginning, in the size and the place that it needs. `open_memory`: memory that
-    may have sizes of the function's parameters."""
+def _placed(function: PrimFunc, machine: Machine) -> PrimFunc:
+    """The function with all its memory at its beginning, in the size and the place that it needs."""
     tree = Tree(function)
     moves: dict[Var, tuple[Buffer, accesses.Place]] = {}
     allocations: list[Stmt] = []
@@ -46,9 +45,9 @@ def _placed(function: PrimFunc, place: Place, open_memory: Container[str]) -> Pr
         if not isinstance(s, S.Alloc):
             continue
         users = Users(tree, s.buffer)
-        scope, fixed = place(s.buffer, users)
-        known = function.params if scope in open_memory else ()
-        used, starts = users.window(fixed, known)
+        scope = machine.memory_of(s.buffer.data.name, s.buffer.scope, users.use)
+        known = function.params if scope in machine.open_memory else ()
+        used, starts = users.window(scope, known)
         shape = aligned(s.buffer.data.name, used, _alignments(tree, s.buffer))
         if users.has_address() and [*map(constant, shape)] != [*map(constant, used)]:
             raise LowerError(
@@ -95,13 +94,18 @@ class Users:
             self.loops.append(level[0])
 
     @property
-    def in_threads(self) -> bool:
-        """Whether one TEC alone uses it."""
-        return any(s.kind.startswith("threadIdx") for s in self.loops)
+    def use(self) -> Use:
+        """Who they are. Functions without blocks say themselves which TEC uses what."""
+        alone, bound = (any(s.kind.startswith("threadIdx") for s in x) for x in (self.loops, self.tree.loops.values()))
+        bound = bound and bool(self.blocks or self.buffer.scope.startswith("global"))
+        apart = [s.kind for chain in self.chains for s in chain if s.kind in S.THREAD_LOOPS and s not in self.loops]
+        return Use(alone, bound, len(self.roots) > 1, apart)
 
-    def window(self, loops: Sequence[S.For], known: Sequence[Var] = ()) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
-        """The shape that is alive at once, and the index of its first element, while some of the loops around stand still.
-        `known`: variables that it may be made of where all of the buffer is."""
+    def window(self, scope: str, known: Sequence[Var] = ()) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+        """The shape that is alive at once in some memory, and the index of its first element, while the loops around stand
+        still of which it has one turn. `known`: variables that it may be made of where all of the buffer is."""
+        together = {"shared": "threadIdx", "global": ""}.get(scope)
+        loops = [s for s in self.loops if together is None or not s.kind.startswith(together)]
         whole = tuple(self.buffer.shape), tuple(number(0, e) for e in self.buffer.shape)
         if not self.blocks or self.plain or self.has_address():
             return self._checked(*whole, known)
@@ -157,59 +161,6 @@ def _names(s: Stmt, data: Var) -> bool:
     if isinstance(s, (S.Alloc, S.DeclBuffer, S.Block)):
         return False
     return any(x is data for e in s.exprs() for x in walk_exprs(e))
-
-
-# --------------------------------------------------------------------------------------------------------------- places
-
-
-Place = Callable[[Buffer, Users], tuple[str, Sequence[S.For]]]
-"""The memory of a buffer, and the loops of which it needs one turn only."""
-
-
-def _of_one(buffer: Buffer, users: Users) -> tuple[str, Sequence[S.For]]:
-    """A processor with one memory."""
-    return "private", users.loops
-
-
-def _of_tecs(buffer: Buffer, users: Users) -> tuple[str, Sequence[S.For]]:
-    """What the user said, where the TECs can use it so."""
-    name, given = buffer.data.name, buffer.scope
-    bound = any(s.kind.startswith("threadIdx") for s in users.tree.loops.values())
-    if given == "constant":
-        raise LowerError(f"'{name}' is written, so it cannot be in constant memory")
-    chosen = "" if given.startswith("global") else given
-    return Npu.memory_of(name, chosen, users.in_threads, bound and bool(users.blocks or not chosen)), users.loops
-
-
-def _of_threads(buffer: Buffer, users: Users) -> tuple[str, Sequence[S.For]]:
-    """The memory of a buffer: what the user said, where the threads can use it so. `global`, which is no parameter, is
-    memory of the device, or a thread's own where one thread alone uses it."""
-    name, given = buffer.data.name, buffer.scope
-    apart = [s for chain in users.chains for s in chain if s.kind in S.THREAD_LOOPS and s not in users.loops]
-    own = not apart and len(users.roots) <= 1
-    if given in OWN_MEMORY:
-        if not own:
-            whom = "launches" if len(users.roots) > 1 else "threads"
-            raise LowerError(
-                f"'{name}' is used by several {whom} but lies in the {given} memory of a thread",
-                "set_scope('shared'), or compute what writes it at a loop that is bound to threads",
-            )
-        return "private", users.loops
-    if given == "shared":
-        if len(users.roots) > 1 or any(s.kind.startswith("blockIdx") for s in apart):
-            whom = "launches" if len(users.roots) > 1 else "blocks of threads"
-            raise LowerError(
-                f"'{name}' is used by several {whom} but lies in the shared memory of a block",
-                "set_scope('global'), or compute what writes it at a loop that is bound to blockIdx",
-            )
-        return "shared", [s for s in users.loops if not s.kind.startswith("threadIdx")]
-    if not given.startswith("global"):
-        raise LowerError(f"'{name}' lies in {given} memory, which these devices do not have", "use shared or local")
-    return ("private", users.loops) if own else ("global", [])
-
-
-_PLACES: Mapping[str, Place] = {"": _of_one, "loops": _of_tecs, "grid": _of_threads}
-"""By the stage of the machine."""
 
 
 def _alignments(tree: Tree, buffer: Buffer) -> dict[int, tuple[int, int]]:
