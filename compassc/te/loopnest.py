@@ -55,7 +55,7 @@ class LoopNest:
     """The result: allocations, and the statements of each stage of the outermost level."""
 
     allocations: list[Stmt] = field(default_factory=list)
-    roots: list[tuple[Stage, Body]] = field(default_factory=list)
+    roots: list[Body] = field(default_factory=list)
     double_buffered: list[Var] = field(default_factory=list)
     kernels: list[PyPrimFunc] = field(default_factory=list)
     """What statements call."""
@@ -96,7 +96,7 @@ class Nests:
             self._check_reads(stage)
         for stage in self.computed:
             if stage.attached is None:
-                self.made.roots.append((stage, self.nest(stage).statements()))
+                self.made.roots.append(self.nest(stage).statements())
         return self.made
 
     def _check_threads(self, stage: Stage) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from compass_core import targets
@@ -100,9 +101,9 @@ class Machine:
         what is near to these. LowerError where it is not shared by those who use it."""
         return "private"
 
-    def sequence(self, roots: Sequence[tuple[Stage, Body]]) -> list[Stmt]:
+    def sequence(self, roots: Sequence[Body]) -> Body:
         """The stages of the outermost level, one after another."""
-        return [s for _, body in roots for s in body]
+        return tuple(chain.from_iterable(roots))
 
     def passed(self, module: IRModule, names: Sequence[str]) -> IRModule:
         """The module after passes that ask for whom it is made (`machine_of`)."""
@@ -230,13 +231,8 @@ class Grid(Machine):
             )
         return "global" if several else "private"
 
-    def sequence(self, roots: Sequence[tuple[Stage, Body]]) -> list[Stmt]:
-        made: list[Stmt] = []
-        for i, (_, body) in enumerate(roots):
-            if i:
-                made += between_launches()
-            made += body
-        return made
+    def sequence(self, roots: Sequence[Body]) -> Body:
+        return launched(roots)
 
 
 _current: ContextVar[Machine | None] = ContextVar("machine", default=None)
@@ -261,13 +257,15 @@ def is_barrier(s: Stmt) -> bool:
     return isinstance(s, S.Evaluate) and isinstance(s.value, E.Call) and s.value.op == "barrier"
 
 
-def between_launches() -> list[Stmt]:
-    """What stands between launches on the outermost level: nothing is moved past it, and no launch has it inside."""
-    return [barrier(), S.Evaluate(E.Call("wait_events", (_ZERO,), VOID))]
+def launched(bodies: Iterable[Body]) -> Body:
+    """The statements of launches on the outermost level, and what stands between them: nothing is moved past it, and no
+    launch has it inside."""
+    between = (barrier(), S.Evaluate(E.Call("wait_events", (_ZERO,), VOID)))
+    return tuple([s for i, body in enumerate(bodies) for s in ((*between, *body) if i else body)])
 
 
 def launches(body: Body) -> list[Body]:
-    """The statements of each launch."""
+    """The statements of each launch, which `launched` put together."""
     found: list[list[Stmt]] = [[]]
     for s in body:
         if isinstance(s, S.Evaluate) and isinstance(s.value, E.Call) and s.value.op == "wait_events":

@@ -11,30 +11,27 @@ from compassc.ir.exprs import Expr, IntImm, Var
 from compassc.ir.stmts import Body, PrimFunc, Stmt
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.te.errors import LowerError
-from compassc.te.machine import between_launches, is_barrier, launches
+from compassc.te.machine import is_barrier, launched, launches
 
 
 def checked_barriers(function: PrimFunc) -> PrimFunc:
     """The function without barriers after which nobody did anything. LowerError where threads of a block would wait for
     others that do not come."""
-    body: list[Stmt] = []
-    for i, launch in enumerate(launches(function.body)):
-        body += [*(between_launches() if i else ()), *_checked(list(launch))]
-    return function.replace(body=tuple(body))
+    return function.replace(body=launched(map(_checked, launches(function.body))))
 
 
-def _checked(launch: list[Stmt]) -> list[Stmt]:
+def _checked(launch: Body) -> Body:
     """The statements of one launch."""
-    if not any(map(is_barrier, walk_stmts(tuple(launch)))):
+    if not any(map(is_barrier, walk_stmts(launch))):
         return launch
     sizes: dict[str, Expr] = {}
-    for s in walk_stmts(tuple(launch)):
+    for s in walk_stmts(launch):
         if isinstance(s, S.For) and s.kind.startswith("threadIdx"):
             known = sizes.get(s.kind, s.stop)
             larger = isinstance(known, IntImm) and isinstance(s.stop, IntImm) and s.stop.value > known.value
             sizes[s.kind] = s.stop if larger else known
-    _check_updates(tuple(launch), set(sizes), _read(tuple(launch)))
-    return list(_level(tuple(launch), sizes, ()))
+    _check_updates(launch, set(sizes), _read(launch))
+    return _level(launch, sizes, ())
 
 
 def _check_updates(body: Body, missing: set[str], read: set[Var]) -> None:

@@ -22,7 +22,7 @@ from compassc.ir.stmts import EXPRESSIONS, STAGES, Body, IRModule, PrimFunc, Stm
 from compassc.ir.visit import substitute_body, walk_exprs, walk_stmts
 from compassc.passes.loops._functions import on_schedules
 from compassc.te.errors import LowerError
-from compassc.te.machine import OWN_MEMORY, Machine, Npu, barrier, between_launches, is_barrier, machine_of
+from compassc.te.machine import OWN_MEMORY, Machine, Npu, barrier, is_barrier, launched, machine_of
 from compassc.tir.blocks import constant, is_declaration, loop_extent
 
 NAME = "LowerThreadBinding"
@@ -56,10 +56,7 @@ def _on_grid(f: PrimFunc, machine: Machine) -> Body:
     body = _plain(f.body, S.THREAD_LOOPS, "unrolled")
     if f.attr(EXPRESSIONS) == STAGES:
         return body  # whose launches are apart already
-    made: list[Stmt] = [s for s in body if is_declaration(s)]
-    for i, s in enumerate(s for s in body if not is_declaration(s)):
-        made += [*(between_launches() if i else ()), s]
-    return tuple(made)
+    return (*filter(is_declaration, body), *launched((s,) for s in body if not is_declaration(s)))
 
 
 def _plain(body: Body, kept: Sequence[str] = (), virtual: str = "serial") -> Body:

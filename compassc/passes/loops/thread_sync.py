@@ -21,7 +21,7 @@ from compassc.ir.stmts import SCALAR_LOOPS, Body, IRModule, PrimFunc, Stmt
 from compassc.ir.visit import substitute, walk_exprs, walk_stmts
 from compassc.passes.loops._barriers import checked_barriers
 from compassc.te.errors import LowerError
-from compassc.te.machine import OWN_MEMORY, barrier, between_launches, launches
+from compassc.te.machine import OWN_MEMORY, barrier, launched, launches
 from compassc.tir.blocks import constant
 from compassc.tir.cover import facts_of, turns_of
 
@@ -44,10 +44,7 @@ def run(module: IRModule) -> IRModule:
 
 def _with_barriers(function: PrimFunc) -> PrimFunc:
     """The function with barriers in its launches."""
-    body: list[Stmt] = []
-    for i, launch in enumerate(launches(function.body)):
-        body += [*(between_launches() if i else ()), *_Launch(launch).statements()]
-    return function.replace(body=tuple(body))
+    return function.replace(body=launched(_Launch(launch).statements() for launch in launches(function.body)))
 
 
 class _Launch:
