@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from typing import Any
@@ -18,7 +18,7 @@ from ..ir import stmts as S
 from ..ir.dtypes import BOOL, INT32, PointerType
 from ..ir.exprs import IntImm
 from ..ir.printer import SYMBOLS, Printer
-from ..ir.rules import rule, table
+from ..ir.rules import method, table
 from ..ir.visit import walk_exprs, walk_stmts
 from ..te.buffers import compact_strides
 from ..te.lowering import IMPLIED_SIZES
@@ -67,32 +67,6 @@ class ScriptPrinter(Printer):
 
     def __init__(self) -> None:
         super().__init__()
-        self._table = table(
-            rule(E.Var, self.name),
-            rule(E.IntImm, _whole),
-            rule(E.FloatImm, _real),
-            rule(E.StringImm, lambda e: _quoted(e.value)),
-            rule(E.Binary, self._binary),
-            rule(E.Unary, self._unary),
-            rule(E.Cast, lambda e: f"T.Cast({_quoted(str(e.dtype))}, {self.expr(e.value)})"),
-            rule(E.Select, lambda e: f"T.Select({self._list((e.condition, e.true_value, e.false_value))})"),
-            rule(E.Ramp, lambda e: f"T.Ramp({self.expr(e.base)}, {self.expr(e.stride)}, {e.lanes})"),
-            rule(E.Broadcast, lambda e: f"T.Broadcast({self.expr(e.value)}, {e.lanes})"),
-            rule(E.BufferLoad, self._load),
-            rule(E.BufferRegion, self._region),
-            rule(E.Call, self._call),
-            rule(E.FuncCall, self._func_call),
-            rule(E.Pointer, self._pointer),
-        )
-        self._stmts = table(
-            rule(S.Let, self._let),
-            rule(S.BufferStore, self._store),
-            rule(S.Evaluate, lambda s: f"T.evaluate({self.expr(s.value)})"),
-            rule(S.Alloc, self._alloc),
-            rule(S.AllocConst, self._table_of_numbers),
-            rule(S.DeclBuffer, self._view),
-            rule(S.AssertStmt, lambda s: f"assert {self.expr(s.condition)}, {self.expr(s.message)}"),
-        )
         self.loops: dict[E.Var, tuple[object, object]] = {}
         self.buffers: dict[E.Var, tuple[E.Expr, ...]] = {}
         """The shapes of buffers by their storage."""
@@ -103,10 +77,10 @@ class ScriptPrinter(Printer):
     # -- expressions
 
     def expr(self, e: E.Expr) -> str:
-        found = self._table.get(type(e))
+        found = self._exprs.get(type(e))
         if found is None:
             raise NoScript(type(e).__name__)
-        return found(e)
+        return found(self, e)
 
     def _inner(self, e: E.Expr, rank: int, right: bool = False) -> str:
         text = self.expr(e)
@@ -451,6 +425,35 @@ class ScriptPrinter(Printer):
             compact = map(self.expr, compact_strides(buffer.shape))
             said.append(f"strides=[{', '.join(s or c for s, c in zip(strides, compact))}]")
         return "".join(f", {x}" for x in said)
+
+
+_EXPRS: dict[type, Callable[[ScriptPrinter, E.Expr], str]] = table(
+    method(E.Var, ScriptPrinter.name),
+    method(E.IntImm, lambda p, e: _whole(e)),
+    method(E.FloatImm, lambda p, e: _real(e)),
+    method(E.StringImm, lambda p, e: _quoted(e.value)),
+    method(E.Binary, ScriptPrinter._binary),
+    method(E.Unary, ScriptPrinter._unary),
+    method(E.Cast, lambda p, e: f"T.Cast({_quoted(str(e.dtype))}, {p.expr(e.value)})"),
+    method(E.Select, lambda p, e: f"T.Select({p._list((e.condition, e.true_value, e.false_value))})"),
+    method(E.Ramp, lambda p, e: f"T.Ramp({p.expr(e.base)}, {p.expr(e.stride)}, {e.lanes})"),
+    method(E.Broadcast, lambda p, e: f"T.Broadcast({p.expr(e.value)}, {e.lanes})"),
+    method(E.BufferLoad, ScriptPrinter._load),
+    method(E.BufferRegion, ScriptPrinter._region),
+    method(E.Call, ScriptPrinter._call),
+    method(E.FuncCall, ScriptPrinter._func_call),
+    method(E.Pointer, ScriptPrinter._pointer),
+)
+_STMTS: dict[type, Callable[[ScriptPrinter, S.Stmt], str]] = table(
+    method(S.Let, ScriptPrinter._let),
+    method(S.BufferStore, ScriptPrinter._store),
+    method(S.Evaluate, lambda p, s: f"T.evaluate({p.expr(s.value)})"),
+    method(S.Alloc, ScriptPrinter._alloc),
+    method(S.AllocConst, ScriptPrinter._table_of_numbers),
+    method(S.DeclBuffer, ScriptPrinter._view),
+    method(S.AssertStmt, lambda p, s: f"assert {p.expr(s.condition)}, {p.expr(s.message)}"),
+)
+ScriptPrinter._exprs, ScriptPrinter._stmts = _EXPRS, _STMTS
 
 
 def _type_name(kind: object) -> str:

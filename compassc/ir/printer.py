@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
 
 from compass_core.errors import Span
 from compass_core.errors.excerpts import portable_name
@@ -25,7 +25,7 @@ from .forms import FORMS
 from .members import GraphMember
 from .names import NamePool
 from .node import Field, Node
-from .rules import rule, table
+from .rules import method, table
 
 GRAPH = "I.graph"
 """The call in IR text that makes a graph from text and constants."""
@@ -73,49 +73,21 @@ def _buffer_key(b: E.Buffer) -> object:
 class Printer:
     """Text of expressions and statements of one function."""
 
+    _exprs: ClassVar[Mapping[type, Callable[..., str]]]
+    _stmts: ClassVar[Mapping[type, Callable[..., str]]]
+    """The text of each class of expressions, and of statements that are a line: `f(printer, node)`."""
+
     def __init__(self, file: str = "") -> None:
         self.names = _Names()
         self.file = file
         self.lines: list[str] = []
         self.spans: list[Span | None] = []
         """Of the calls and accesses that were printed since the last line, in the order of `placed_exprs`."""
-        self._table: dict[type, Callable[[E.Expr], str]] = table(
-            *((kind, self._form) for kind in FORMS),
-            rule(E.Var, lambda e: self.name(e)),
-            rule(E.IntImm, _int_text),
-            rule(E.FloatImm, _float_text),
-            rule(E.StringImm, lambda e: repr(e.value)),
-            rule(E.Binary, self._binary),
-            rule(E.Unary, self._unary),
-            rule(E.ConstMask, lambda e: f'T.mask("{mask_text(e.bits, e.lanes)}")'),
-            rule(E.Pointer, self._pointer),
-            rule(E.BufferLoad, self._load),
-            rule(E.BufferRegion, self._region),
-            rule(E.Call, self._call),
-            rule(T.ProducerLoad, lambda e: f"{e.producer.name}[{self._list(e.indices)}]"),
-            rule(T.Reduce, self._reduce),
-            rule(E.FuncCall, self._func_call),
-        )
-        self._stmts: dict[type, Callable[[S.Stmt], str]] = table(
-            rule(S.SetElement, self._form),
-            rule(S.AssertStmt, self._form),
-            rule(S.Let, self._let),
-            rule(S.Assign, lambda s: f"{self.name(s.var)} = {self.expr(s.value)}"),
-            rule(S.BufferStore, self._store),
-            rule(TS.ProducerStore, lambda s: f"{s.producer.name}[{self._list(s.indices)}] = {self.expr(s.value)}"),
-            rule(S.Evaluate, lambda s: self.expr(s.value)),
-            rule(S.Alloc, self._alloc),
-            rule(S.AllocConst, self._alloc_const),
-            rule(S.DeclBuffer, self._decl_buffer),
-            rule(S.Break, lambda s: "break"),
-            rule(S.Continue, lambda s: "continue"),
-            rule(S.Return, lambda s: "return" if s.value is None else f"return {self.expr(s.value)}"),
-        )
 
     # -- expressions
 
     def expr(self, e: E.Expr) -> str:
-        return self._table[type(e)](e)
+        return self._exprs[type(e)](self, e)
 
     def name(self, v: E.Var) -> str:
         name = self.names.of.get(v)
@@ -287,7 +259,7 @@ class Printer:
                         self.lines.append("    " * depth + "else:")
                         self.body(s.else_case, depth + 1)
                 case _:
-                    self.line(depth, self._stmts[type(s)](s), s)
+                    self.line(depth, self._stmts[type(s)](self, s), s)
 
     def _for(self, s: S.For, depth: int) -> None:
         args = self._list((s.min, s.stop, s.step))
@@ -335,6 +307,41 @@ class Printer:
     @staticmethod
     def _param_type(p: E.Var) -> str:
         return f'T.size("{p.dtype}")' if p.nonneg else type_text(p.dtype)
+
+
+_EXPRS: dict[type, Callable[[Printer, E.Expr], str]] = table(
+    *((kind, Printer._form) for kind in FORMS),
+    method(E.Var, Printer.name),
+    method(E.IntImm, lambda p, e: _int_text(e)),
+    method(E.FloatImm, lambda p, e: _float_text(e)),
+    method(E.StringImm, lambda p, e: repr(e.value)),
+    method(E.Binary, Printer._binary),
+    method(E.Unary, Printer._unary),
+    method(E.ConstMask, lambda p, e: f'T.mask("{mask_text(e.bits, e.lanes)}")'),
+    method(E.Pointer, Printer._pointer),
+    method(E.BufferLoad, Printer._load),
+    method(E.BufferRegion, Printer._region),
+    method(E.Call, Printer._call),
+    method(T.ProducerLoad, lambda p, e: f"{e.producer.name}[{p._list(e.indices)}]"),
+    method(T.Reduce, Printer._reduce),
+    method(E.FuncCall, Printer._func_call),
+)
+_STMTS: dict[type, Callable[[Printer, S.Stmt], str]] = table(
+    method(S.SetElement, Printer._form),
+    method(S.AssertStmt, Printer._form),
+    method(S.Let, Printer._let),
+    method(S.Assign, lambda p, s: f"{p.name(s.var)} = {p.expr(s.value)}"),
+    method(S.BufferStore, Printer._store),
+    method(TS.ProducerStore, lambda p, s: f"{s.producer.name}[{p._list(s.indices)}] = {p.expr(s.value)}"),
+    method(S.Evaluate, lambda p, s: p.expr(s.value)),
+    method(S.Alloc, Printer._alloc),
+    method(S.AllocConst, Printer._alloc_const),
+    method(S.DeclBuffer, Printer._decl_buffer),
+    method(S.Break, lambda p, s: "break"),
+    method(S.Continue, lambda p, s: "continue"),
+    method(S.Return, lambda p, s: "return" if s.value is None else f"return {p.expr(s.value)}"),
+)
+Printer._exprs, Printer._stmts = _EXPRS, _STMTS
 
 
 def span_text(span: Span, file: str) -> str:
