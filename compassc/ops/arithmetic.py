@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from compass_core.arrays import Array
 
 from ..ir import exprs as E
 from ..ir.dtypes import DataType
-from .core import Cost, np, value_op
+from .core import Cost, value_op
 from .exact import (
     chosen,
     clipped,
@@ -24,6 +26,7 @@ from .exact import (
     wrapped,
 )
 from .example import Example, binary, unary
+from .lazy import np
 from .rules import (
     ALL,
     FLOAT32,
@@ -37,7 +40,7 @@ from .rules import (
     require_vector,
     to_32_bits,
 )
-from .typing import Operand, Typed, describe, fits, is_literal, type_error
+from .typing import Number, Operand, Typed, describe, fits, is_literal, type_error
 
 GROUP = "Arithmetic"
 
@@ -177,7 +180,11 @@ def typed_clip(operands: list[Operand]) -> Typed:
     check_kind(t, INTS + SCALAR_FLOATS if scalar else ALL)
     low, high = t.range()
     literals = {}
-    for position, name, limit in ((1, "min_val", lambda v: max(low, v)), (2, "max_val", lambda v: min(high, v))):
+    limits: tuple[tuple[int, str, Callable[[Number], Number]], ...] = (
+        (1, "min_val", lambda v: max(low, v)),
+        (2, "max_val", lambda v: min(high, v)),
+    )
+    for position, name, limit in limits:
         bound = operands[position]
         if is_literal(bound):
             bound = literals[position] = limit(bound)

@@ -23,11 +23,11 @@ from ..ir.dtypes import (
     pointer_type,
 )
 from .args import choice, dtype_arg, kind_of
-from .core import Cost, Part, Typed, imm, scalar_cast, special_op, value_op
+from .core import Cost, Part, imm, scalar_cast, special_op, value_op
 from .exact import half_of, wide, wrapped
 from .example import Example, unary
 from .masks import is_array
-from .typing import Number, Operand, check_conversion, check_literal, is_literal, literal_dtype, type_error
+from .typing import Number, Operand, Typed, check_conversion, check_literal, is_literal, literal_dtype, type_error
 
 GROUP = "Conversion"
 CONVERTS: Mapping[Part, str] = {

@@ -57,24 +57,6 @@ TARGET: ContextVar[str] = ContextVar("target", default="")
 """Generation of the target being compiled for (`X2`, `X3P`, ...). Empty: unknown, every form is available."""
 
 
-class LazyModule:
-    """A module imported at the first use of one of its attributes; later uses are plain look-ups."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, attr: str) -> object:
-        value = getattr(importlib.import_module(self._name), attr)
-        self.__dict__[attr] = value
-        return value
-
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    np = LazyModule("numpy")
-
-
 Definition = Callable[..., Array]
 """`f(*operands, to=result type, **options)` on matrices of one row per vector, with the arithmetic of `exact`. With
 `Op.mask_aware` it takes `mask` (active lanes or None), and `r` if that is a parameter, and settles inactive lanes."""
@@ -416,15 +398,18 @@ def rounded(value: float, dtype: DataType) -> float:
     try:
         single = struct.pack("<f", value)
         if dtype.bits == 32:
-            return struct.unpack("<f", single)[0]
+            found: float = struct.unpack("<f", single)[0]
+            return found
         if dtype.is_float:
-            return struct.unpack("<e", struct.pack("<e", *struct.unpack("<f", single)))[0]
+            found = struct.unpack("<e", struct.pack("<e", *struct.unpack("<f", single)))[0]
+            return found
     except OverflowError:
         return math.copysign(math.inf, value)
     bits = int.from_bytes(single, "little")
     if not math.isnan(value):
         bits += 0x7FFF + (bits >> 16 & 1)
-    return struct.unpack("<f", (bits & 0xFFFF0000).to_bytes(4, "little"))[0]
+    found = struct.unpack("<f", (bits & 0xFFFF0000).to_bytes(4, "little"))[0]
+    return found
 
 
 def convert(x: object, dtype: DataType) -> E.Expr:

@@ -53,7 +53,8 @@ def _resolve(size: Size, call: E.Call, mask_count: Callable[[E.Expr | None, int]
     if isinstance(size, list):
         return [size[0], *(_resolve(x, call, mask_count) for x in size[1:])]
     if size == "itemsize":
-        return call.attr("itemsize")
+        count: int = call.attr("itemsize")
+        return count
     if size == "lanes":
         vector = call.dtype if call.op == "vload" else call.args[0].dtype
         reach = mask_count(call.mask, vector.lanes)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from compass_core.arrays import Array
 
 from ..ir.dtypes import DataType
-from .core import LazyModule, np
+from .lazy import LazyModule, np
 from .numeric import np_dtype
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def nearest(exact: fractions.Fraction) -> np.float32:
 def fused(acc: Array, x: Array, y: Array) -> Array:
     """acc + x*y of float32 matrices with a single rounding, in fractions where numbers are finite."""
     special = double(acc) + double(x) * double(y)
-    out = special.astype(np.float32)
+    out: Array = special.astype(np.float32)
     for at in map(tuple, np.argwhere(np.isfinite(out) & np.isfinite(acc) & (special != 0))):
         a, b, c = (fractions.Fraction(float(v[at])) for v in (acc, x, y))
         out[at] = nearest(a + b * c)
@@ -195,7 +195,8 @@ def products(x: Array, y: Array, mask: Array | None, to: DataType, r: Array | No
 
 def group_sums(x: Array, y: Array, mask: Array | None, count: int) -> Array:
     """Sums of the active products of each `count` neighbouring lanes."""
-    return kept(wide(x) * wide(y), mask).reshape(len(x), -1, count).sum(axis=2)
+    found: Array = kept(wide(x) * wide(y), mask).reshape(len(x), -1, count).sum(axis=2)
+    return found
 
 
 def quad_sums(acc: Array | None, x: Array, y: Array, mask: Array | None) -> Array:
@@ -245,7 +246,8 @@ def shifted(x: Array, shift: Array, with_round: bool) -> Array:
     if not with_round:
         return down
     rest, unit = wide(x) - (down << by), np.int64(1) << by
-    return down + ((2 * rest > unit) | ((2 * rest == unit) & (down % 2 == 1)))
+    found: Array = down + ((2 * rest > unit) | ((2 * rest == unit) & (down % 2 == 1)))
+    return found
 
 
 def narrowed(value: Array, to: DataType, mask: Array | None) -> Array:

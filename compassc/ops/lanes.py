@@ -13,8 +13,9 @@ from ..ir import exprs as E
 from ..ir.dtypes import STORAGE, DataType, make_dtype
 from .args import dtype_arg, kind_of, lanes_arg
 from .arithmetic import vadd
-from .core import Cost, Let, Part, convert, get, imm, np, scalar_cast, special_op, value_op
+from .core import Cost, Let, Part, convert, get, imm, scalar_cast, special_op, value_op
 from .example import Example, unary
+from .lazy import np
 from .rules import ALL, Lanewise
 from .typing import check_literal, is_literal, type_error
 

@@ -54,7 +54,8 @@ def mask_lanes(value: object) -> list[bool] | None:
     if is_array(value):
         if value.dtype != bool or value.ndim != 1:
             raise mask_error(f"a mask array is 1-D of bool, got {value.ndim}-D of {value.dtype}")
-        return value.tolist()
+        found: list[bool] = value.tolist()
+        return found
     return None
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from compass_core.arrays import Array, NumpyDType
 
 from ..ir.dtypes import FLOAT32, DataType
-from .core import np
+from .lazy import np
 
 _I32_MIN, _I32_MAX, _U32_MAX = -(1 << 31), (1 << 31) - 1, (1 << 32) - 1
 
@@ -21,7 +21,8 @@ def np_dtype(dtype: DataType) -> NumpyDType:
     if elem.is_bfloat:
         import ml_dtypes
 
-        return np.dtype(ml_dtypes.bfloat16)
+        found: NumpyDType = np.dtype(ml_dtypes.bfloat16)
+        return found
     return np.dtype(str(elem))
 
 
@@ -43,7 +44,8 @@ def convert(x: Array, source: DataType, to: DataType, saturate: bool = False, sc
         return x
     target = np_dtype(to)
     if to.is_bool:
-        return x != 0
+        found: Array = x != 0
+        return found
     if source.is_floating and to.is_integer:
         return float_to_int(x, to, exact_unsigned=scalar)
     if source.is_integer and to.is_integer:
@@ -82,7 +84,8 @@ def _sticky_float(x: Array) -> Array:
     near = exact.astype(np.float32)
     toward_zero = np.where(np.abs(near.astype(np.float64)) > np.abs(exact), np.nextafter(near, np.float32(0)), near)
     inexact = toward_zero.astype(np.float64) != exact
-    return (toward_zero.view(np.uint32) | inexact.astype(np.uint32)).view(np.float32)
+    found: Array = (toward_zero.view(np.uint32) | inexact.astype(np.uint32)).view(np.float32)
+    return found
 
 
 def literal(value: float | bool, to: DataType) -> Array:
@@ -90,16 +93,20 @@ def literal(value: float | bool, to: DataType) -> Array:
     elem = to.element_of
     kind = np_dtype(elem).type
     if elem.is_bool:
-        return kind(value != 0)
+        found: Array = kind(value != 0)
+        return found
     if elem.is_floating:
-        return kind(np.float32(value)) if elem.bits != 32 else kind(value)
+        found = kind(np.float32(value)) if elem.bits != 32 else kind(value)
+        return found
     if type(value) is float:
         return convert(np.asarray(np.float32(value)), FLOAT32, elem, scalar=True)[()]
     low, high = elem.range()
     if low <= value <= high:
-        return kind(value)
+        found = kind(value)
+        return found
     bits = int(value) & ((1 << elem.bits) - 1)
-    return kind(bits - (1 << elem.bits) if elem.is_int and bits > high else bits)
+    found = kind(bits - (1 << elem.bits) if elem.is_int and bits > high else bits)
+    return found
 
 
 def part_of(v: Array, part: str) -> Array:

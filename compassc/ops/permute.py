@@ -10,11 +10,12 @@ from compass_core.errors import CompassError
 from ..ir import exprs as E
 from ..ir.dtypes import INT32, STORAGE, VECTOR_BITS, DataType
 from .args import choice, int32_arg, kind_of, known_int, lanes_arg, vector_arg
-from .core import Cost, Part, Typed, build_mask, imm, np, operand_of, special_op, value_op
+from .core import Cost, Part, build_mask, imm, operand_of, special_op, value_op
 from .core import convert as converted
 from .exact import chosen, half_of
 from .example import Example, unary
-from .typing import Operand, broadcast_group, is_literal, same_sign, type_error
+from .lazy import np
+from .typing import Operand, Typed, broadcast_group, is_literal, same_sign, type_error
 
 GROUP = "Permutation"
 LANES_MOVED: Mapping[Part, str] = {"definition": "tests/agreement/test_lanes.py has every width, mask and part"}

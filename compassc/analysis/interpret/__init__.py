@@ -19,7 +19,8 @@ from ...ir import exprs as E
 from ...ir import stmts as S
 from ...ir.dtypes import DataType, PointerType, Type
 from ...ir.visit import all_exprs, walk_exprs
-from ...ops.core import get, np
+from ...ops.core import get
+from ...ops.lazy import np
 from ...ops.numeric import convert, np_dtype
 from . import memory as M
 from .memory import OutOfBounds

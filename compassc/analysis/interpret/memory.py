@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 else:
-    from ...ops.core import np
+    from ...ops.lazy import np
 
 UNSET = 77
 """Every byte of memory that nobody wrote."""

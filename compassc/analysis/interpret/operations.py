@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 else:
-    from ...ops.core import np
+    from ...ops.lazy import np
 
 Run = Callable[..., Any]
 

@@ -16,7 +16,7 @@ from ...ir import stmts as S
 from ...ir.dtypes import DataType, PointerType, Type
 from ...ir.rules import method, table
 from ...ir.visit import all_exprs, walk_stmts
-from ...ops.core import np
+from ...ops.lazy import np
 from ...ops.numeric import np_dtype
 from ..structure import variables
 from . import operations
