@@ -12,8 +12,10 @@ from compassc.language.parser import values as language
 from compassc.language.parser.values import ZERO, PointerValue, element_index
 
 if TYPE_CHECKING:
-    from compassc.dsl.script import Pointer as Address
-    from compassc.dsl.script import Value as Expression
+    from compassc.dsl import script
+
+    Address = script.Pointer
+    Expression = script.Value
 else:
     Expression, Address = language.Value, PointerValue
 """What operators and `S` give, as checkers of types know it. In a kernel in the making each is a `Value` or `Pointer`."""

@@ -53,7 +53,7 @@ NO_INPUT_REUSE, NO_OUTPUT_REUSE = 1, 2
 @click.option("--disable_mmu", is_flag=True, help="No effect here.")
 @click.option("--DEBUG", "debug", is_flag=True, help="Say more.")
 @click.pass_obj
-def command(console: Console, graph: Path, weights: Path | None, target: str, output: Path, **given: Any) -> None:
+def command(console: Console, /, graph: Path, weights: Path | None, target: str, output: Path, **given: Any) -> None:
     """Build a Compass IR graph into aipu.bin."""
 
     for name, why in WITHOUT_EFFECT.items():

@@ -15,8 +15,7 @@ from pathlib import Path
 import click
 
 from compass_core import VERSION, files, switches, targets
-from compass_core.errors import CompassError, UsageError
-from compass_core.errors.rendering import flat
+from compass_core.errors import CompassError, UsageError, flat
 from compass_core.files import claims
 from compassc.cli import errors
 from compassc.cli.console import Console, artifact, shown

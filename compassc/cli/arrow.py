@@ -64,7 +64,7 @@ def _scratch(needed: bool) -> Iterator[Path | None]:
         yield Path(folder)
 
 
-def _from_stdin(scratch: Path | None, stage: Stage) -> Path:
+def _from_stdin(scratch: Path | None, stage: Stage[Build]) -> Path:
     """Stdin as a file, for stages read files."""
     assert scratch is not None, "reading stdin needs a scratch folder"
     path = scratch / f"stdin{stage.reads}"
@@ -72,7 +72,7 @@ def _from_stdin(scratch: Path | None, stage: Stage) -> Path:
     return path
 
 
-def _new_build(stage: Stage, source: Path, output: Path | None, request: Request, scratch: Path | None) -> Build:
+def _new_build(stage: Stage[Build], source: Path, output: Path | None, request: Request, scratch: Path | None) -> Build:
     """The build of a single stage, its folder and file names as `output` (or else the input) says."""
     if is_apart(output):
         assert scratch is not None, "an output that lies apart needs a scratch folder"

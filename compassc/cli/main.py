@@ -83,7 +83,8 @@ class LazyGroup(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         module = cmd_name.replace("-", "_") + "_" * iskeyword(cmd_name)
-        return import_module(f"compassc.cli.commands.{module}").command
+        found: click.Command = import_module(f"compassc.cli.commands.{module}").command
+        return found
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,11 @@ from compassc.cli.tables import tables_text
 from compassc.errors import catalogue
 
 Decorator = Callable[[Callable[..., object]], Callable[..., object]]
+if TYPE_CHECKING:
+    PathType = click.ParamType[str | os.PathLike[str], str | os.PathLike[str]]
+    PairType = click.ParamType[tuple[str, object], str]
+else:
+    PathType = PairType = click.ParamType  # older versions have no parameters of it
 
 
 class InputPath(click.Path):
@@ -34,7 +39,7 @@ class InputPath(click.Path):
         return found
 
 
-class Source(click.ParamType):
+class Source(PathType):
     """Samples or functions: a file, a folder, or `FILE.py:NAME`; as text."""
 
     name = "text"
@@ -271,7 +276,7 @@ def kernel_argument(metavar: str, needed: bool = True) -> Decorator:
     )
 
 
-class Assignment(click.ParamType):
+class Assignment(PairType):
     """`NAME=VALUE`, with the value read by `parse`, which raises ValueError saying what is expected.
 
     Names are those of Python, or any (those of models).

@@ -89,7 +89,8 @@ class _Workers:
         from distributed import KilledWorker
 
         if future.status == "cancelled" or future.status == "lost":
-            return future.status
+            status: str = future.status
+            return status
         error = future.exception() if future.status == "error" else None
         return f"KilledWorker: {error}" if isinstance(error, KilledWorker) else None
 

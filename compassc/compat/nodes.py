@@ -22,7 +22,7 @@ from compassc.ir.exprs import Expr
 from compassc.ir.iter_vars import IterVar, Range
 from compassc.ir.members import Attributes, GlobalVar, Members
 from compassc.ir.node import Node, Statements
-from compassc.ir.operators import as_expr, binary, cast, immediate, kind_of
+from compassc.ir.operators import as_expr, binary, cast, data_type, immediate, kind_of
 from compassc.ir.printer import print_body, print_module
 from compassc.ir.verify import VerifyError, check_node
 from compassc.language.specs import VALUE_ATTRIBUTES
@@ -31,7 +31,7 @@ from compassc.relay.attributes import PREFIX as RELAY_RECORDS
 from compassc.relay.attributes import RECORDS, DictAttrs
 from compassc.te import math
 from compassc.te.buffers import View
-from compassc.te.construct import data_type, size_var, var
+from compassc.te.construct import size_var, var
 from compassc.te.external import call_intrin
 from compassc.te.intrinsics import OpName
 from compassc.te.ir_builder import truth

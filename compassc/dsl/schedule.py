@@ -12,8 +12,8 @@ from compassc.te.errors import ScheduleError
 from compassc.tir import BlockRV, ExprRV, Instruction, LoopRV, Trace
 from compassc.tir import Schedule as BlockSchedule
 
+from ..language.functions import PyPrimFunc
 from ..language.parser import parse
-from .decorators import PyPrimFunc
 
 __all__ = [
     "BlockRV",

@@ -93,7 +93,8 @@ def quantise(values: Array, scale: Number, zero: Number, low: Number, high: Numb
 
 def dequantise(values: Array, scale: Number, zero: Number) -> Array:
     """Dequantised values in float32: (values + zero) times the reciprocal of `scale`."""
-    return (values + np.asarray(zero)).astype(np.float32) * (np.float32(1) / np.asarray(scale, np.float32))
+    found: Array = (values + np.asarray(zero)).astype(np.float32) * (np.float32(1) / np.asarray(scale, np.float32))
+    return found
 
 
 def whole_limits(table: Array, key: str = "lut") -> tuple[int, int]:
@@ -125,7 +126,8 @@ def look_up(index: Array, table: Array, bits: int, signed: bool) -> Array:
         return wide[at]
     low = at >> (bits - t)
     part = at - (low << (bits - t))
-    return wide[low] + (((wide[low + 1] - wide[low]) * part) >> (bits - t))
+    found: Array = wide[low] + (((wide[low + 1] - wide[low]) * part) >> (bits - t))
+    return found
 
 
 def _look_up_float(at: Array, wide: Array, extra: int) -> Array:
@@ -133,7 +135,8 @@ def _look_up_float(at: Array, wide: Array, extra: int) -> Array:
         return wide[at]
     low = at >> extra
     part = (at - (low << extra)).astype(np.float32)
-    return wide[low] + (wide[low + 1] - wide[low]) * part / np.float32(1 << extra)
+    found: Array = wide[low] + (wide[low + 1] - wide[low]) * part / np.float32(1 << extra)
+    return found
 
 
 def approximate_factor(ratio: Number, bits: int, shift_limit: int = 31) -> tuple[Array, Array]:
@@ -160,13 +163,15 @@ def inverse_root_table() -> Array:
 @cache
 def log2_table() -> Array:
     """32768 * log2(1 + i/256) for i = 0..255."""
-    return np.rint(32768 * np.log2(1 + np.arange(256) / 256)).astype(np.int64)
+    found: Array = np.rint(32768 * np.log2(1 + np.arange(256) / 256)).astype(np.int64)
+    return found
 
 
 @cache
 def exp2_table() -> Array:
     """32768 * 2^(i/256) for i = 0..255."""
-    return np.rint(32768 * np.exp2(np.arange(256) / 256)).astype(np.int64)
+    found: Array = np.rint(32768 * np.exp2(np.arange(256) / 256)).astype(np.int64)
+    return found
 
 
 def normalise(values: Array) -> tuple[Array, Array]:
@@ -189,14 +194,16 @@ def inverse_root(values: Array) -> Array:
     part = (x >> 1) & 0x7FFF
     table = inverse_root_table()
     step = table[at] - table[np.minimum(at + 1, len(table) - 1)]
-    return ((table[at] << 16) - ((step * part) << 1)) >> exponent
+    found: Array = ((table[at] << 16) - ((step * part) << 1)) >> exponent
+    return found
 
 
 def log2_fixed(values: Array, fraction_in: int, fraction_out: int) -> Array:
     """log2(v / 2^fraction_in) * 2^fraction_out for 1 <= v < 2^31, by the table."""
     x, shifts = normalise(values.astype(np.int64))
     mantissa = (log2_table()[(x >> 22) & 255] << 15) >> (30 - fraction_out)
-    return mantissa - ((shifts - (30 - fraction_in)) << fraction_out)
+    found: Array = mantissa - ((shifts - (30 - fraction_in)) << fraction_out)
+    return found
 
 
 def log2_coarse(values: Array, fraction_in: int, fraction_out: int) -> Array:
@@ -261,4 +268,5 @@ def _along(position: Array, table: Array) -> Array:
     inside = table[low] + (table[low + 1] - table[low]) * (position - low.astype(np.float32))
     below = table[0] - (table[1] - table[0]) * (np.float32(0) - position)
     above = table[last] + (table[last] - table[last - 1]) * (position - np.float32(last))
-    return np.where(position < 0, below, np.where(position > last, above, inside)).astype(np.float32)
+    found: Array = np.where(position < 0, below, np.where(position > last, above, inside)).astype(np.float32)
+    return found

@@ -34,7 +34,7 @@ def _one_register(value: Expression, join: Callable[[Expression, Expression], Ex
 
 
 @S.macro
-def add_exactly(total, rest, value):
+def add_exactly(total: Expression, rest: Expression, value: Expression) -> None:
     """float32 lanes added to `total`; `rest` collects what rounding takes away."""
     added = total + value
     part = added - total
@@ -50,7 +50,7 @@ def across_registers(value: Expression) -> Expression:
 
 
 @S.macro
-def across_sum_exactly(total, rest):
+def across_sum_exactly(total: Expression, rest: Expression) -> None:
     """The sum of 32 lanes of `total` and `rest` in every lane, rounded about once; it is left in `total`."""
     whole, second, third, last = S.vsplit(total)
     left = across_registers(rest)
@@ -76,7 +76,10 @@ def logarithm_of(value: Expression) -> Expression:
 
 
 @S.macro
-def look_up_interval(value, table, scale, offset, value_offset, last, mask):
+def look_up_interval(
+    value: Expression, table: Address, scale: Expression, offset: Expression, value_offset: Expression,
+    last: Expression, mask: Expression,
+) -> None:  # fmt: skip
     """Entries of an LSRAM float table by the place value * scale - offset, which is between two entries of it, or beyond
     the first or the last two; `last` is the last place but one. NaN is the place of 0."""
     place = S.vsel(value, S.vbcast(S.fp32(0.0), lanes=32), value == value) * scale - offset  # noqa: PLR0124 (NaN is not)
@@ -88,7 +91,10 @@ def look_up_interval(value, table, scale, offset, value_offset, last, mask):
 
 
 @S.macro
-def look_up_mirrored(value, table, scale, offset, value_offset, last, mask):
+def look_up_mirrored(
+    value: Expression, table: Address, scale: Expression, offset: Expression, value_offset: Expression,
+    last: Expression, mask: Expression,
+) -> None:  # fmt: skip
     """As `look_up_interval` for places from 0 on; of other places the negative of the entry at the positive one."""
     place = S.vsel(value, S.vbcast(S.fp32(0.0), lanes=32), value == value) * scale - offset  # noqa: PLR0124 (NaN is not)
     size = S.abs(place)
@@ -107,7 +113,7 @@ def float24(value: Expression | float) -> Expression:
 
 
 @S.macro
-def exp2_coarse(value, table, mask):
+def exp2_coarse(value: Expression, table: Address, mask: Expression) -> None:
     """2^v in float24, by an LSRAM table of 513 powers; see `arithmetic.exp2_float`."""
     limited = clamp(value, -126.9, 126.9)
     whole = S.floor(limited)
@@ -121,7 +127,7 @@ def exp2_coarse(value, table, mask):
 
 
 @S.macro
-def exp2_fixed(value, table, fraction_in, shift, mask):
+def exp2_fixed(value: Expression, table: Address, fraction_in: Expression, shift: Expression, mask: Expression) -> None:
     """2^(v / 2^fraction_in) of int32 lanes v <= 0 by an LSRAM table of 256 powers; `shift` is 15 less the fraction out.
 
     See `arithmetic.exp2_fixed`.
@@ -133,7 +139,9 @@ def exp2_fixed(value, table, fraction_in, shift, mask):
 
 
 @S.macro
-def log2_fixed(value, table, fraction_in, fraction_out, mask):
+def log2_fixed(
+    value: Expression, table: Address, fraction_in: Expression, fraction_out: Expression, mask: Expression
+) -> None:
     """log2(v / 2^fraction_in) * 2^fraction_out of int32 lanes v >= 1 by an LSRAM table; see `arithmetic.log2_fixed`."""
     steps = S.clz(value) - 1
     entry = ((value << steps) >> 22) & 255
@@ -142,7 +150,7 @@ def log2_fixed(value, table, fraction_in, fraction_out, mask):
 
 
 @S.macro
-def log2_coarse(value, fraction_in, fraction_out):
+def log2_coarse(value: Expression, fraction_in: Expression, fraction_out: Expression) -> None:
     """As `log2_fixed` with a half (fraction_out 1) or a whole (0) step."""
     steps = S.clz(value) - 1
     above = S.min(S.max((value << steps) - 1518500250, 0), 1) * fraction_out
@@ -150,13 +158,13 @@ def log2_coarse(value, fraction_in, fraction_out):
 
 
 @S.macro
-def add_limited(total, value):
+def add_limited(total: Expression, value: Expression) -> None:
     """Add uint32 lanes of at most 2^30 to a sum that saturates at 0x80010000."""
     total = S.min(total + value, S.u32(0x80010000))
 
 
 @S.macro
-def across_sum_limited(total):
+def across_sum_limited(total: Expression) -> None:
     """The sum of 32 uint32 lanes that `add_limited` made, in every lane, limited likewise."""
     low_words = across_sum(total & S.u32(0xFFFF))
     high_words = across_sum(total >> S.u32(16)) + (low_words >> S.u32(16))
@@ -165,7 +173,7 @@ def across_sum_limited(total):
 
 
 @S.macro
-def look_up_wide(value, table, extra, last, mask):
+def look_up_wide(value: Expression, table: Address, extra: Expression, last: Expression, mask: Expression) -> None:
     """As `look_up` for entries whose difference times 2^extra does not fit 32 bits."""
     entry = value >> extra
     part = value - (entry << extra)
@@ -191,7 +199,7 @@ def look_up_float(
 
 
 @S.macro
-def add_squares(total, value):
+def add_squares(total: Expression, value: Expression) -> None:
     """Add the uint32 squares of int32 lanes of at most 16 bits to a sum that saturates at 2^32 - 1."""
     square = S.cast(value * value, "uint32")
     total = total + square
@@ -199,7 +207,7 @@ def add_squares(total, value):
 
 
 @S.macro
-def across_sum_saturated(total):
+def across_sum_saturated(total: Expression) -> None:
     """The sum of 32 uint32 lanes in every lane, at most 2^32 - 1."""
     low_words = across_sum(total & S.u32(0xFFFF))
     high_words = across_sum(total >> S.u32(16)) + (low_words >> S.u32(16))
@@ -208,7 +216,7 @@ def across_sum_saturated(total):
 
 
 @S.macro
-def across_product(value):
+def across_product(value: Expression) -> None:
     """The product of 32 float32 lanes, in every lane."""
     value = value * S.vshfl(value, 16)
     value = value * S.vshfl(value, 8)
@@ -224,7 +232,7 @@ def square_of(value: Expression) -> Expression:
 
 
 @S.macro
-def divide_rounded(value, divisor):
+def divide_rounded(value: Expression, divisor: Expression) -> None:
     """int32 lanes over a divisor from 1 to 2^30, to the nearest, ties to even."""
     quotient = S.vdiv(value, divisor)
     left = value - quotient * divisor
@@ -234,7 +242,7 @@ def divide_rounded(value, divisor):
 
 
 @S.macro
-def halve(value, count, bits):
+def halve(value: Expression, count: Expression, bits: Expression) -> None:
     """int32 lanes shifted right until they fit `bits` bits beside the sign; `count` grows by how far."""
     excess = S.max(32 - bits - S.clz(value ^ (value >> 31)), 0)
     value = value >> excess
@@ -242,7 +250,7 @@ def halve(value, count, bits):
 
 
 @S.macro
-def halve_unsigned(value, count):
+def halve_unsigned(value: Expression, count: Expression) -> None:
     """uint32 lanes shifted right until they fit 16 bits; `count` grows by how far."""
     excess = S.max(16 - S.cast(S.clz(value), "int32"), 0)
     value = value >> S.cast(excess, "uint32")
@@ -250,7 +258,7 @@ def halve_unsigned(value, count):
 
 
 @S.macro
-def requantise_by(value, scale, shift):
+def requantise_by(value: Expression, scale: Expression, shift: Expression) -> None:
     """int32 lanes of up to 16 bits times a scale of 15, over 2^shift of each lane, which may be negative.
 
     Results of more than 17 bits are not told apart.
@@ -263,7 +271,7 @@ def requantise_by(value, scale, shift):
 
 
 @S.macro
-def inverse_root(value, table, mask):
+def inverse_root(value: Expression, table: Address, mask: Expression) -> None:
     """About 2^31 / sqrt(v) of int32 lanes by an LSRAM table of 193 roots; see `arithmetic.inverse_root`."""
     limited = S.max(value, 1)
     steps = S.clz(limited) - 1
@@ -297,14 +305,14 @@ def inverse_root_of(value: Expression, table: Address) -> Expression:
 
 
 @S.macro
-def carry_pair(low_words, high_words):
+def carry_pair(low_words: Expression, high_words: Expression) -> None:
     """Carry between two uint32 words of the number high * 2^16 + low, so that low has 16 bits."""
     high_words = high_words + (low_words >> S.u32(16))
     low_words = low_words & S.u32(0xFFFF)
 
 
 @S.macro
-def add_to_pair(high, low, value):
+def add_to_pair(high: Expression, low: Expression, value: Expression) -> None:
     """int32 lanes added to high * 65536 + low (16 bits), int32 words."""
     low = low + (value & 0xFFFF)
     high = high + (value >> 16) + (low >> 16)
@@ -312,7 +320,7 @@ def add_to_pair(high, low, value):
 
 
 @S.macro
-def across_sum_pair(low_words, high_words):
+def across_sum_pair(low_words: Expression, high_words: Expression) -> None:
     """The sums of 32 lanes in every lane, of words that `carry_pair` left."""
     low_words = across_sum(low_words)
     high_words = across_sum(high_words)
@@ -320,7 +328,7 @@ def across_sum_pair(low_words, high_words):
 
 
 @S.macro
-def shift_pair(value, low_words, high_words, move):
+def shift_pair(value: Expression, low_words: Expression, high_words: Expression, move: Expression) -> None:
     """`value`: a pair over 2^move for 0 <= move <= 16, rounded down, at most 2^31 - 1."""
     joined = (high_words << S.cast(16 - move, "uint32")) | (low_words >> S.cast(move, "uint32"))
     fits = (high_words >> S.cast(S.min(15 + move, 31), "uint32")) == S.u32(0)
@@ -328,7 +336,7 @@ def shift_pair(value, low_words, high_words, move):
 
 
 @S.macro
-def divide_pair(value, low_words, high_words, divisor):
+def divide_pair(value: Expression, low_words: Expression, high_words: Expression, divisor: Expression) -> None:
     """`value`: a pair over a uint32 divisor below 2^16, rounded down, at most 2^31 - 1."""
     first = S.vdiv(high_words, divisor)
     second = S.vdiv(((high_words - first * divisor) << S.u32(16)) | low_words, divisor)
@@ -337,7 +345,7 @@ def divide_pair(value, low_words, high_words, divisor):
 
 
 @S.macro
-def divide_bit(quotient, rest, bit, divisor):
+def divide_bit(quotient: Expression, rest: Expression, bit: Expression, divisor: Expression) -> None:
     """A step of a long division of uint32 lanes, for the next bit of the dividend."""
     rest = rest + rest + (bit & S.u32(1))
     whole = S.vsel(S.vbcast(S.u32(1), lanes=32), 0, rest >= divisor)
@@ -346,7 +354,9 @@ def divide_bit(quotient, rest, bit, divisor):
 
 
 @S.macro
-def divide_long(quotient, rest, low_words, high_words, divisor):
+def divide_long(
+    quotient: Expression, rest: Expression, low_words: Expression, high_words: Expression, divisor: Expression
+) -> None:
     """uint32 lanes high * 2^16 + low over a divisor below 2^31; `quotient` and `rest` are 0 before."""
     for step in range(32):
         divide_bit(quotient, rest, high_words >> S.cast(31 - step, "uint32"), divisor)
@@ -355,7 +365,7 @@ def divide_long(quotient, rest, low_words, high_words, divisor):
 
 
 @S.macro
-def add_saturated(total, value):
+def add_saturated(total: Expression, value: Expression) -> None:
     """Add uint32 lanes to a sum that saturates at 2^32 - 1."""
     total = total + value
     total = S.vsel(S.vbcast(S.u32(0xFFFFFFFF), lanes=32), total, total < value)

@@ -6,15 +6,13 @@ zero point) and ends in the output's requantisation.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import INTEGER_TYPES
 from compassc.layers.arithmetic import Number, requantise, requantise_as, saturate
-from compassc.operators.calls import Calls, References
+from compassc.operators.calls import CallsOn, References, X
 
 FUSED = ("NONE", "RELU", "RELU6", "CLIP", "LEAKYRELU", "PRELU")
 INT48 = (-(2**47), 2**47 - 1)
@@ -39,11 +37,10 @@ def rectify(layer: Layer, method: str, values: Array, scale: Number, shift: Numb
 
 def rectify_float(layer: Layer, method: str, values: Array) -> Array:
     """The rectifier on real numbers, in their own float type."""
-    found: Array = rectified(References(), layer, method, values)
-    return found
+    return rectified(References(), layer, method, values)
 
 
-def rectified(call: Calls, layer: Layer, method: str, x: object) -> Any:
+def rectified(call: CallsOn[X], layer: Layer, method: str, x: X) -> X:
     """The rectifier on real numbers in calls of operators."""
     if method == "NONE":
         return x

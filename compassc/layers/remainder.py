@@ -15,7 +15,7 @@ def with_sign(value: Expression, size: Expression) -> Expression:
 
 
 @S.macro
-def exact_remainder(value, divisor):
+def exact_remainder(value: Expression, divisor: Expression) -> None:
     """`value` becomes its remainder by `divisor`, with the sign of `value`; every bit is exact.
 
     The mantissas are divided as whole numbers, eight bits of the quotient at a time.

@@ -134,7 +134,9 @@ def narrowed_less(value: Expression, shift: Expression | float, zero: Expression
 
 
 @S.macro
-def requantise_wide(value, scale, bound, drop, shift):
+def requantise_wide(
+    value: Expression, scale: Expression, bound: Expression, drop: Expression, shift: Expression
+) -> None:
     """int32 lanes times a scale of 16 bits, over a power of two, where the product needs up to 48 bits.
 
     The arguments come from `parameters.wide_factor`. Values beyond `bound` are limited: their results are beyond every
@@ -178,7 +180,7 @@ def narrowed_word(word: Expression, zero: Expression | float, dtype: str) -> Any
 
 
 @S.macro
-def requantise_far(value, scale, shift):
+def requantise_far(value: Expression, scale: Expression, shift: Expression) -> None:
     """int32 lanes times a scale of 16 bits over 2^(15 + shift) for 2 <= shift <= 31, where the product has 47 bits.
 
     Of the product's lowest 16 bits only counts whether they are 0: they are below the half that rounding looks at.
@@ -189,7 +191,7 @@ def requantise_far(value, scale, shift):
 
 
 @S.macro
-def scale_exactly(value, scale, shift):
+def scale_exactly(value: Expression, scale: Expression, shift: Expression) -> None:
     """int32 lanes times a scale of 16 bits, over 2^shift for 0 < shift <= 16, where the result fits int32."""
     low_product = S.cast(value & 0xFFFF, "uint32") * S.cast(scale, "uint32")
     high_product = (value >> 16) * scale + S.cast(low_product >> 16, "int32")
@@ -200,7 +202,7 @@ def scale_exactly(value, scale, shift):
 
 
 @S.macro
-def look_up(value, table, extra, last, mask):
+def look_up(value: Expression, table: Address, extra: Expression, last: Expression, mask: Expression) -> None:
     """Indices from 0 by their place in an LSRAM table of `last` + 1 entries, 2^extra indices from one entry to the next.
 
     Between entries the value is interpolated and rounded down.
@@ -318,7 +320,7 @@ def spread(word: Expression, dtype: str) -> Expression:
 
 
 @S.macro
-def multiply_wide(high, low, scale):
+def multiply_wide(high: Expression, low: Expression, scale: Expression) -> None:
     """The number high * 2^16 + low times a scale of 16 bits; `low` has 16 bits, and `high` must have room."""
     product = S.cast(low, "uint32") * S.cast(scale, "uint32")
     high = high * scale + S.cast(product >> 16, "int32")
@@ -326,7 +328,7 @@ def multiply_wide(high, low, scale):
 
 
 @S.macro
-def shift_near(high, low, shift):
+def shift_near(high: Expression, low: Expression, shift: Expression) -> None:
     """`high` becomes high * 2^16 + low over 2^shift for 0 <= shift <= 16, to the nearest, ties to even; it fits int32."""
     whole = (high << (16 - shift)) + (low >> shift)
     part = (low & ((1 << shift) - 1)) << 1
@@ -334,7 +336,7 @@ def shift_near(high, low, shift):
 
 
 @S.macro
-def shift_far(high, low, shift):
+def shift_far(high: Expression, low: Expression, shift: Expression) -> None:
     """As `shift_near` for 17 <= shift <= 46."""
     whole = high >> (shift - 16)
     part = high & ((1 << (shift - 16)) - 1)
@@ -343,7 +345,7 @@ def shift_far(high, low, shift):
 
 
 @S.macro
-def limit_pair(high, low, top, last):
+def limit_pair(high: Expression, low: Expression, top: Expression, last: Expression) -> None:
     """high * 2^16 + low (16 bits) limited to top * 2^16 + last and to -(top + 1) * 2^16."""
     low = S.vsel(S.min(low, last), low, high >= top)
     low = S.vsel(S.max(low, last), low, high > top)
@@ -352,7 +354,7 @@ def limit_pair(high, low, top, last):
 
 
 @S.macro
-def shift_any(high, low, shift):
+def shift_any(high: Expression, low: Expression, shift: Expression) -> None:
     """As both, with a shift that differs by lane or by pass."""
     far = high + 0
     near_shift = S.min(shift, 16)
@@ -369,7 +371,7 @@ def spread_word(word: Expression, dtype: str) -> Expression:
 
 
 @S.macro
-def positive_pair(high, low):
+def positive_pair(high: Expression, low: Expression) -> None:
     """The larger of 0 and high * 65536 + low (16 bits), rounded to the 24 bits of a float32.
 
     Both words of 24 bits are exact in float32, so that the fused sum rounds once.
@@ -382,7 +384,9 @@ def positive_pair(high, low):
 
 
 @S.macro
-def requantise_pair(high, low, scale, bound, drop, shift):
+def requantise_pair(
+    high: Expression, low: Expression, scale: Expression, bound: Expression, drop: Expression, shift: Expression
+) -> None:
     """high * 65536 + low (16 bits) times a scale of 16 bits over 2^(drop + shift), to the nearest, ties to even.
 
     The product is formed in words of 32 bits; the upper one is limited to `bound`, beyond which results are beyond
@@ -401,7 +405,7 @@ def requantise_pair(high, low, scale, bound, drop, shift):
 
 
 @S.macro
-def split_float(high, low, value):
+def split_float(high: Expression, low: Expression, value: Expression) -> None:
     """A whole number below 2^47 as high * 65536 + low (16 bits); it has 24 bits, so that every step is exact."""
     high = S.cast(value * 1.52587890625e-05, "int32")
     low = S.cast(S.fma(value, S.cast(high, "float32"), -65536.0), "int32")
@@ -410,7 +414,7 @@ def split_float(high, low, value):
 
 
 @S.macro
-def add_product(high, low, value, scale):
+def add_product(high: Expression, low: Expression, value: Expression, scale: Expression) -> None:
     """Adds an int32 times a scale of 16 bits to high * 65536 + low (16 bits)."""
     product = S.cast(value & 0xFFFF, "uint32") * S.cast(scale, "uint32")
     total = low + S.cast(product & 0xFFFF, "int32")
@@ -429,7 +433,7 @@ def scaled_floor(value: Expression, scale: Expression | float, shift: Expression
 
 
 @S.macro
-def scale_toward_zero(value, scale, shift):
+def scale_toward_zero(value: Expression, scale: Expression, shift: Expression) -> None:
     """int32 lanes times a scale of 16 bits over 2^shift for 0 <= shift <= 47, without the fraction, saturated."""
     size = S.cast(S.abs(value), "uint32")
     low_product = (size & S.u32(0xFFFF)) * S.cast(scale, "uint32")
@@ -444,7 +448,7 @@ def scale_toward_zero(value, scale, shift):
 
 
 @S.macro
-def scale_pair(high, low, scale, shift, where):
+def scale_pair(high: Expression, low: Expression, scale: Expression, shift: Expression, where: Expression) -> None:
     """high * 65536 + low (16 bits) where a mask is set times a scale of 16 bits over 2^shift for 1 <= shift <= 31.
 
     To the nearest, ties to even.
@@ -466,7 +470,7 @@ def scale_pair(high, low, scale, shift, where):
 
 
 @S.macro
-def negate_pair(high, low, where):
+def negate_pair(high: Expression, low: Expression, where: Expression) -> None:
     """high * 65536 + low (16 bits) becomes its negative where a mask is set."""
     borrow = S.vsel(S.vbcast(S.i32(1), lanes=32), 0, low != 0)
     high = S.vsel(0 - high - borrow, high, where)
@@ -474,7 +478,7 @@ def negate_pair(high, low, where):
 
 
 @S.macro
-def sum_pair(high, low, a, b):
+def sum_pair(high: Expression, low: Expression, a: Expression, b: Expression) -> None:
     """high * 65536 + low (16 bits) becomes the sum of two int32 vectors."""
     total = (a & 0xFFFF) + (b & 0xFFFF)
     high = (a >> 16) + (b >> 16) + (total >> 16)  # noqa: F841
@@ -482,7 +486,7 @@ def sum_pair(high, low, a, b):
 
 
 @S.macro
-def difference_pair(high, low, a, b):
+def difference_pair(high: Expression, low: Expression, a: Expression, b: Expression) -> None:
     """As `sum_pair`, of the first less the second."""
     total = (a & 0xFFFF) - (b & 0xFFFF)
     high = (a >> 16) - (b >> 16) + (total >> 16)  # noqa: F841
@@ -490,7 +494,7 @@ def difference_pair(high, low, a, b):
 
 
 @S.macro
-def product_pair(high, low, a, b):
+def product_pair(high: Expression, low: Expression, a: Expression, b: Expression) -> None:
     """As `sum_pair`, of the product, which has 47 bits beside the sign."""
     least = S.cast(a & 0xFFFF, "uint32") * S.cast(b & 0xFFFF, "uint32")
     middle = (a >> 16) * (b & 0xFFFF) + (b >> 16) * (a & 0xFFFF)
@@ -499,7 +503,7 @@ def product_pair(high, low, a, b):
 
 
 @S.macro
-def saturate_product(a, b):
+def saturate_product(a: Expression, b: Expression) -> None:
     """`a` becomes the product of int32 lanes, at most what 32 bits hold."""
     negative = (a ^ b) < 0
     left, right = S.cast(S.abs(a), "uint32"), S.cast(S.abs(b), "uint32")
@@ -515,7 +519,7 @@ def saturate_product(a, b):
 
 
 @S.macro
-def high_word(value, upper, lower, nudge):
+def high_word(value: Expression, upper: Expression, lower: Expression, nudge: Expression) -> None:
     """int32 lanes times upper * 2^15 + lower (16 and 15 bits) plus nudge * 2^15, over 2^31, rounded down."""
     low = S.cast(value & 0xFFFF, "uint32")
     first = low * S.cast(upper, "uint32")
@@ -527,7 +531,7 @@ def high_word(value, upper, lower, nudge):
 
 
 @S.macro
-def shifted_again(value, away, shift, before, one):
+def shifted_again(value: Expression, away: Expression, shift: Expression, before: Expression, one: Expression) -> None:
     """int32 lanes over 2^shift, halves up, or away from zero where `away` is -1 (else 0): `before` is shift - 1 and `one` 1, or both 0."""
     moved = value + ((value >> 31) & away)
     value = (moved >> shift) + ((moved >> before) & one)

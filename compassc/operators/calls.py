@@ -9,7 +9,7 @@ import importlib
 import pkgutil
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from compass_core.arrays import Array
 from compassc import operators, te
@@ -43,13 +43,15 @@ class CallOperator(Protocol[X_co]):
     def __call__(self, name: str, *operands: object, **attributes: object) -> X_co: ...
 
 
-class Calls(Protocol):
-    """`call("add", a, b)`: what the operator makes of operands, which are arrays or tensors, and numbers."""
+class CallsOn(CallOperator[X_co], Protocol[X_co]):
+    """Calls on arrays, or on tensors, and numbers."""
 
-    def __call__(self, name: str, *operands: object, **attributes: object) -> Any: ...
-
-    def constant(self, array: Array) -> Operand:
+    def constant(self, array: Array) -> X_co:
         """An operand that is known."""
+
+
+Calls: TypeAlias = CallsOn[Operand]
+"""Calls in either meaning."""
 
 
 def define(name: str, *operands: object, **attributes: object) -> Tensor:
@@ -74,7 +76,7 @@ class Expressions:
     def __init__(self) -> None:
         self.constants: list[tuple[Tensor, Array]] = []
 
-    def __call__(self, name: str, *operands: object, **attributes: object) -> Any:
+    def __call__(self, name: str, *operands: object, **attributes: object) -> Tensor:
         return define(name, *operands, **attributes)
 
     def constant(self, array: Array) -> Tensor:

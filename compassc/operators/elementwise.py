@@ -194,7 +194,8 @@ def _exp_less_one(v: Expr) -> Expr:
 
 def _softplus_of(v: Expr) -> Expr:
     # log(1 + e^v) = max(v, 0) + log(1 + e^-|v|), which never overflows
-    return te.max(v, number(0, v.dtype)) + te.log(number(1, v.dtype) + te.exp(-te.abs(v)))
+    found: Expr = te.max(v, number(0, v.dtype)) + te.log(number(1, v.dtype) + te.exp(-te.abs(v)))
+    return found
 
 
 silu = real("silu", lambda x: x * _sigmoid(x), "x times its sigmoid.", formula=lambda v: v * te.sigmoid(v))
@@ -214,7 +215,8 @@ hard_swish = real(
 
 
 def _limited(v: Expr, low: float, high: float) -> Expr:
-    return te.min(te.max(v, number(low, v.dtype)), number(high, v.dtype))
+    found: Expr = te.min(te.max(v, number(low, v.dtype)), number(high, v.dtype))
+    return found
 
 
 @operator(
@@ -308,7 +310,8 @@ def gelu(x: Tensor) -> Tensor:
 
 def _gelu_tanh(x: Array) -> Array:
     inner = F32(math.sqrt(2 / math.pi)) * (x + F32(0.044715) * x * x * x)
-    return x * F32(0.5) * (F32(1) + np.tanh(inner))
+    found: Array = x * F32(0.5) * (F32(1) + np.tanh(inner))
+    return found
 
 
 @operator(PatternKind.ELEMENTWISE, _gelu_tanh, *_SHAPES, types=REALS)

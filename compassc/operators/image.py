@@ -80,7 +80,8 @@ def resize2d(
         return place * te.const(scale)
 
     def inside(at: Expr, old: int) -> Expr:
-        return te.min(te.max(te.cast(at, "int32"), 0), old - 1)
+        found: Expr = te.min(te.max(te.cast(at, "int32"), 0), old - 1)
+        return found
 
     def nearest(b: Expr, k: Expr, y: Expr, x: Expr) -> Expr:
         places = []

@@ -41,7 +41,8 @@ INT8, INT16 = type_of("int8"), type_of("int16")
 def _inside(place: Expr, extent: int | Expr, mode: str) -> Expr:
     """A place on an axis: of `clip` the nearest there is, of `wrap` counted round; of `fast` as it is."""
     if mode == "clip":
-        return te.min(te.max(place, 0), extent - 1)
+        found: Expr = te.min(te.max(place, 0), extent - 1)
+        return found
     if mode == "wrap":
         return place % extent
     if mode == "fast":
@@ -177,7 +178,8 @@ def scatter_elements(
 
     def together(*i: Expr) -> Expr:
         where, hit = hits(i)
-        return reducer(te.if_then_else(hit, updates[where], nothing), axis=k)
+        found: Expr = reducer(te.if_then_else(hit, updates[where], nothing), axis=k)
+        return found
 
     joined: Tensor = te.compute(shape, together, name="T_scatter_joined", tag="comm_reduce")
     result: Tensor = te.compute(shape, lambda *i: join(data[i], joined[i]), name="T_scatter", tag="injective")
@@ -366,13 +368,15 @@ def _picked(
     def best(*i: Expr) -> Expr:
         k = te.reduce_axis((0, shape[at]), name="k")
         x, conditions = behind(i, k)
-        return reducer(te.Select(te.all(*conditions), x, nothing(data.dtype)) if conditions else x, axis=k)
+        found: Expr = reducer(te.Select(te.all(*conditions), x, nothing(data.dtype)) if conditions else x, axis=k)
+        return found
 
     def place_of(value: Tensor, name: str) -> Tensor:
         def first(*i: Expr) -> Expr:
             k = te.reduce_axis((0, shape[at]), name="j")
             x, conditions = behind(i, k)
-            return te.min(te.Select(te.all(x == value[i], *conditions), te.cast(k, kind), none), axis=k)
+            found: Expr = te.min(te.Select(te.all(x == value[i], *conditions), te.cast(k, kind), none), axis=k)
+            return found
 
         made: Tensor = te.compute(kept, first, name=name, tag="comm_reduce_idx")
         return made

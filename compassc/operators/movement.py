@@ -43,7 +43,8 @@ def flat_index(indices: Sequence[object], shape: Sequence[object]) -> Expr:
     found: Any = 0
     for i, d in zip(indices, shape):
         found = found * d + i
-    return found
+    flat: Expr = found
+    return flat
 
 
 def from_flat(place: Any, shape: Sequence[Any]) -> list[Expr]:

@@ -27,12 +27,14 @@ Index: TypeAlias = "tuple[Expr, ...]"
 
 def _soft(x: Array, axis: int = -1) -> Array:
     e = np.exp(x - x.max(axis, keepdims=True))
-    return e / e.sum(axis, keepdims=True)
+    found: Array = e / e.sum(axis, keepdims=True)
+    return found
 
 
 def _log_soft(x: Array, axis: int = -1) -> Array:
     apart = x - x.max(axis, keepdims=True)
-    return apart - np.log(np.exp(apart).sum(axis, keepdims=True))
+    found: Array = apart - np.log(np.exp(apart).sum(axis, keepdims=True))
+    return found
 
 
 def _rows(x: Tensor, axis: int, what: str) -> tuple[int, Callable[[Index], Index]]:
@@ -115,7 +117,8 @@ def _statistics(
     def squares(*i: Expr) -> Expr:
         value = te.cast(x[at(i, second)], _FLOAT)
         apart = value - mean[i] if mean is not None else value
-        return te.sum(apart * apart, axis=second)
+        found: Expr = te.sum(apart * apart, axis=second)
+        return found
 
     spread: Tensor = te.compute(made, squares, name=f"T_{what}_squares", tag="row_reduce")
     return mean, spread, count
@@ -140,7 +143,8 @@ def _on(x: Array, values: Array, axes: Sequence[int]) -> Array:
 
 
 def _normal(x: Array, axes: tuple[int, ...], epsilon: float) -> Array:
-    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon)
+    found: Array = (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon)
+    return found
 
 
 @operator(PatternKind.REDUCTION, 

@@ -124,7 +124,8 @@ def _convolution(
     def sums(b: Expr, g: Expr, o: Expr, q: Expr) -> Expr:
         last = o if _tall(each) == each else te.min(o, each - 1)
         value = plane.read(planes, b, g * own + rc, q, over)
-        return te.sum(product(value, weight(g, last, rc, over), kind), axis=[rc, *over])
+        found: Expr = te.sum(product(value, weight(g, last, rc, over), kind), axis=[rc, *over])
+        return found
 
     total = te.compute([n, groups, _tall(each), plane.columns], sums, name="T_sums", tag=PRODUCTS)
     made = te.compute(
@@ -208,7 +209,8 @@ class _Product:
 
         def part(b: Expr, i: Expr, j: Expr, l: Expr) -> Expr:
             at = k * LANES + l
-            return te.sum(product(self.left(b, i, at), self.right(b, j, at), self.kind), axis=k)
+            found: Expr = te.sum(product(self.left(b, i, at), self.right(b, j, at), self.kind), axis=k)
+            return found
 
         shape = [self.batch, self.rows, self.columns]
         parts = te.compute([*shape, LANES], part, name="T_parts", tag=PRODUCTS)
@@ -242,7 +244,10 @@ class _Product:
 
         def one(b: Expr, i: Expr, j: Expr) -> Expr:
             row = i if tall == self.rows else te.min(i, self.rows - 1)
-            return te.sum(product(self.left(b, row, k), panels(b, j // COLUMNS, k, j % COLUMNS), self.kind), axis=k)
+            found: Expr = te.sum(
+                product(self.left(b, row, k), panels(b, j // COLUMNS, k, j % COLUMNS), self.kind), axis=k
+            )
+            return found
 
         total = te.compute([self.batch, tall, wide], one, name="T_sums", tag=PRODUCTS, attrs={TOGETHER: COLUMNS})
         return lambda b, i, j: total[b, i, j]
@@ -264,11 +269,15 @@ def _batch_matmul(
 ) -> _Product:
     (bx, *sx), (by, *sy) = sizes(x), sizes(y)
     (rows, depth), (_, columns) = sx[:: -1 if transpose_a else 1], sy[:: -1 if transpose_b else 1]
-    first, second = (lambda b: 0 if bx == 1 else b), (lambda b: 0 if by == 1 else b)
+
+    def one_of(count: int, b: Expr) -> Expr | int:
+        """The matrix, out of as many, that a place of the batch takes."""
+        return 0 if count == 1 else b
+
     return _Product(
         max(bx, by), rows, columns, depth,
-        lambda b, i, k: x[first(b), k, i] if transpose_a else x[first(b), i, k],
-        lambda b, j, k: y[second(b), j, k] if transpose_b else y[second(b), k, j],
+        lambda b, i, k: x[one_of(bx, b), k, i] if transpose_a else x[one_of(bx, b), i, k],
+        lambda b, j, k: y[one_of(by, b), j, k] if transpose_b else y[one_of(by, b), k, j],
         transpose_b, sum_type(x.dtype, out_dtype),
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.errors import ExpressionError
+from compassc.ir.exprs import Expr
 from compassc.operators import reduction
 from compassc.operators.convolution import padding_of
 from compassc.operators.declare import (
@@ -96,7 +97,7 @@ def pool2d(
     made[h], made[w] = oh, ow
     kind = summed(data.dtype)
 
-    def element(*i: reduction.Expr) -> object:
+    def element(*i: Expr) -> object:
         at = list(i)
         at[h], at[w] = i[h] * sy + ry * ly, i[w] * sx + rx * lx
         value = padded[tuple(at)]
@@ -109,7 +110,7 @@ def pool2d(
         return found
     starts = ((h, sy, ly, kh, top, shape[h]), (w, sx, lx, kw, left, shape[w]))
 
-    def mean(*i: reduction.Expr) -> reduction.Expr:
+    def mean(*i: Expr) -> Expr:
         if count_include_pad:
             return mean_of(found[i], kh * kw, data.dtype)
         counted = [_existing(i[d], s, l, k, before, extent) for d, s, l, k, before, extent in starts]
@@ -119,14 +120,13 @@ def pool2d(
     return result
 
 
-def _existing(
-    place: reduction.Expr, stride: int, dilation: int, window: int, before: int, extent: int
-) -> reduction.Expr:
+def _existing(place: Expr, stride: int, dilation: int, window: int, before: int, extent: int) -> Expr:
     """How many elements of a window exist on an axis."""
     start = place * stride - before
     first = te.max((te.const(dilation - 1) - start) // dilation, 0) if before else te.const(0)
     last = te.min((te.const(extent - 1) - start) // dilation, window - 1)
-    return te.max(last - first + 1, 0)
+    found: Expr = te.max(last - first + 1, 0)
+    return found
 
 
 _MAX = (sample((1, 3, 7, 8), [3, 2], [2, 1], 1, [1, 0, 1, 1], "max"), sample((1, 6, 7, 3), 2, 2, 1, [0, 0, 0, 0], "max", False, "NHWC"),
@@ -166,13 +166,13 @@ def adaptive_pool(data: Tensor, output_size: object, pool_type: str, layout: str
     ry = te.reduce_axis((0, max(_span(i, h, oh) for i in range(oh))), name="ry")
     rx = te.reduce_axis((0, max(_span(i, w, ow) for i in range(ow))), name="rx")
 
-    def first(i: reduction.Expr, size: int, parts: int) -> reduction.Expr:
+    def first(i: Expr, size: int, parts: int) -> Expr:
         return (i * size) // parts
 
-    def count(i: reduction.Expr, size: int, parts: int) -> reduction.Expr:
+    def count(i: Expr, size: int, parts: int) -> Expr:
         return ((i + 1) * size + parts - 1) // parts - first(i, size, parts)
 
-    def element(b: reduction.Expr, k: reduction.Expr, y: reduction.Expr, x: reduction.Expr) -> object:
+    def element(b: Expr, k: Expr, y: Expr, x: Expr) -> object:
         inside = te.all(ry < count(y, h, oh), rx < count(x, w, ow))
         at = te.min(first(y, h, oh) + ry, h - 1), te.min(first(x, w, ow) + rx, w - 1)
         if pool_type == "max":
@@ -184,7 +184,7 @@ def adaptive_pool(data: Tensor, output_size: object, pool_type: str, layout: str
     if pool_type == "max":
         return found
 
-    def mean(b: reduction.Expr, k: reduction.Expr, y: reduction.Expr, x: reduction.Expr) -> reduction.Expr:
+    def mean(b: Expr, k: Expr, y: Expr, x: Expr) -> Expr:
         return mean_of(found[b, k, y, x], count(y, h, oh) * count(x, w, ow), data.dtype)
 
     result: Tensor = te.compute([n, c, oh, ow], mean, name="T_adaptive_mean", tag="elemwise")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from compass_core.errors import CompassError
 
@@ -14,6 +15,9 @@ from ..language.specs import check_alloc, check_stages, const_table, shape_items
 from .checks import wanted
 from .memory import PyBuffer, PyPointer, Storage, index_of, pointer_of
 from .vector_turns import watched_turns
+
+if TYPE_CHECKING:
+    from .session import Session
 
 
 @register_ir_api
@@ -66,7 +70,7 @@ def _py_meta_var(value: object) -> object:
 def _storage(what: str, size: int, scope: str) -> Storage:
     """Storage for an allocation; the TECs share one for the scope `shared`."""
     name = f"{what}(..., {scope!r})"
-    session = LOCAL.tec.session
+    session: Session = LOCAL.tec.session
     if scope == "shared":
         return session.shared_storage(LOCAL.tec, size, name)
     return session.watched(Storage.fresh(size, name), True, False)
@@ -109,5 +113,5 @@ def _py_match_buffer(pointer: object, shape: object) -> PyBuffer:
 
 
 @register_ir_api
-def _py_block(name: str = "", no_realize: bool = False) -> contextlib.nullcontext:
+def _py_block(name: str = "", no_realize: bool = False) -> contextlib.nullcontext[None]:
     return contextlib.nullcontext()

@@ -65,7 +65,8 @@ def _saturated(exact: Function, elem: DataType) -> Function:
     low, high = map(wide.type, elem.range())
 
     def run(x: Array, y: Array) -> Array:
-        return np.minimum(np.maximum(exact(x, y, dtype=wide), low), high).astype(kind)
+        found: Array = np.minimum(np.maximum(exact(x, y, dtype=wide), low), high).astype(kind)
+        return found
 
     return run
 

@@ -140,7 +140,8 @@ def masked(op: Op, plan: Plan, arrays: tuple[Array, ...], mask: PyVar, r: object
     if active is None or (op.r == "param" and source is None):
         return plan.plain(*arrays)
     if op.mask_aware:
-        return plan.meaning(*arrays, mask=active, **({"r": source} if op.r == "param" else {}))
+        found: Array = plan.meaning(*arrays, mask=active, **({"r": source} if op.r == "param" else {}))
+        return found
     if op.name in DIVIDING and wanted("division"):
         arrays = arrays[0], np.where(active, arrays[1], 1)
     value = plan.plain(*arrays)

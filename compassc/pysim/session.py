@@ -168,7 +168,8 @@ class Session(PySimInfo):
     @property
     def thread_local_data(self) -> Tec:
         """The TEC that this thread plays."""
-        return LOCAL.tec
+        tec: Tec = LOCAL.tec
+        return tec
 
     def need_threads(self, what: str) -> None:
         """Refuse what cannot work when the TECs run one after another."""

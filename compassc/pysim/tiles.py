@@ -20,7 +20,7 @@ from ..language.tiles.tile import error
 from .memory import PyBuffer, PyPointer, Storage, index_of
 from .values import PyVar, python_number, pyvar
 
-_OPERATORS = {
+_OPERATORS: dict[str, Callable[..., object]] = {
     **BINARY,
     "and": lambda a, b: bool(a) and bool(b),
     "or": lambda a, b: bool(a) or bool(b),

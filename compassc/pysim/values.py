@@ -284,9 +284,11 @@ def _scalar_divide(fn: Callable[[int, int], int], kind: NumpyDType) -> Function:
 
     def run(a: Array, b: Array) -> Array:
         if b == 0:
-            return make(0)
+            found: Array = make(0)
+            return found
         value = fn(int(a), int(b))
-        return make(value) if low <= value <= high else np.int64(value).astype(kind)
+        found = make(value) if low <= value <= high else np.int64(value).astype(kind)
+        return found
 
     return run
 

@@ -177,7 +177,7 @@ class _Rolling:
     def _meeting(self) -> S.For:
         """The loop that the block is computed at: the innermost one around it and all of its readers."""
         chains = [self.tree.loops_around(b) for b in (self.block, *self.consumers)]
-        found = None
+        found: S.For | None = None
         for level in zip(*chains):
             if any(x is not level[0] for x in level):
                 break

@@ -21,7 +21,7 @@ from compass_core.errors import CompassError, render
 from compassc.driver.choices import took
 from compassc.tuning import records
 from compassc.tuning.records import Record
-from compassc.tuning.space import Candidate, Space
+from compassc.tuning.space import Candidate, Space, key_of
 from compassc.tuning.task import Workload, toolchain_version
 
 _files: ContextVar[tuple[Path, ...]] = ContextVar("files", default=())
@@ -92,8 +92,8 @@ class History:
         the largest size; None without records."""
         family = self.family(workload) or self.family(workload, "seconds")
         known = [r for r in family if space is None or r.candidate in space]
-        votes = Counter(records.key_of(r.candidate) for r in known)
-        ranked = sorted(known, key=lambda r: (votes[records.key_of(r.candidate)], r.cost or 0))
+        votes = Counter(key_of(r.candidate) for r in known)
+        ranked = sorted(known, key=lambda r: (votes[key_of(r.candidate)], r.cost or 0))
         if not ranked:
             return None
 

@@ -55,7 +55,7 @@ class NetworkTask:
         if self.search is None:
             return self.calls * self.cycles * _FIRST_HOPE
         cost = best.cost if best is not None and best.cost is not None else 0.0
-        hope = max(_HOPE / 2 ** len(self.gains), self.gains[-1] if self.gains else 0.0)
+        hope: float = max(_HOPE / 2 ** len(self.gains), self.gains[-1] if self.gains else 0.0)
         return self.calls * cost * hope
 
     @property

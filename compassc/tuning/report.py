@@ -44,7 +44,8 @@ class Report:
 
     def as_data(self) -> dict[str, object]:
         """The fields as JSON values."""
-        return json.loads(json.dumps(self.__dict__))
+        found: dict[str, object] = json.loads(json.dumps(self.__dict__))
+        return found
 
 
 def report_of(search: Search, features: Mapping[str, float] | None = None) -> Report:

@@ -18,25 +18,26 @@ from compass_core.errors import Span, UsageError
 from compass_core.errors.suggest import help_for
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 PREFIX = "COMPASS_"
 
 
 @dataclass(frozen=True)
-class Setting(Generic[T]):
+class Setting(Generic[T_co]):
     """The value of a switch now and the place it comes from (`flag`, `environment`, `FILE:LINE` or `default`)."""
 
-    value: T
+    value: T_co
     origin: str
     text: str
 
 
 @dataclass(frozen=True)
-class Switch(Generic[T]):
+class Switch(Generic[T_co]):
     """One switch. `parse` turns its text into a value and raises ValueError saying what is expected."""
 
     name: str
     default: str
-    parse: Callable[[str], T]
+    parse: Callable[[str], T_co]
     help: str
 
     @property
@@ -44,11 +45,11 @@ class Switch(Generic[T]):
         """The name of its environment variable."""
         return PREFIX + self.name
 
-    def get(self, flag: str | None = None) -> T:
+    def get(self, flag: str | None = None) -> T_co:
         """The value now; `flag` is the text given on the command line, None when there was none."""
         return self.setting(flag).value
 
-    def setting(self, flag: str | None = None) -> Setting[T]:
+    def setting(self, flag: str | None = None) -> Setting[T_co]:
         """The value now with its origin; UsageError when the text in force is malformed."""
         if flag is not None:
             return self._parsed(flag, "flag", f"option --{self.name.lower().replace('_', '-')}", None)
@@ -59,7 +60,7 @@ class Switch(Generic[T]):
             return self._parsed(text, str(span), self.name.lower(), span)
         return self._parsed(self.default, "default", self.variable, None)
 
-    def _parsed(self, text: str, origin: str, what: str, span: Span | None) -> Setting[T]:
+    def _parsed(self, text: str, origin: str, what: str, span: Span | None) -> Setting[T_co]:
         try:
             return Setting(self.parse(text), origin, text)
         except ValueError as error:
@@ -214,7 +215,7 @@ RPC_TOKENS = Switch(
 )
 RPC_CA = Switch("RPC_CA", "", _path, "file of certificates that remote servers are known by; empty: loopback alone")
 
-SWITCHES: tuple[Switch, ...] = (
+SWITCHES: tuple[Switch[object], ...] = (
     CLANG,
     VENDOR_TOOLS,
     HOST_CPU,
@@ -308,7 +309,7 @@ def _refuse_misspelt(variable: str, names: list[str]) -> None:
         _known(name, variable, names, None)
 
 
-def settings() -> Iterator[tuple[Switch, Setting]]:
+def settings() -> Iterator[tuple[Switch[object], Setting[object]]]:
     """Every switch with its value and origin, in the order of declaration."""
     for switch in SWITCHES:
         yield switch, switch.setting()

@@ -42,6 +42,7 @@ compassc partition model.onnx --host nn.softmax --host 12 -o net.tar"""
 @click.pass_obj
 def command(
     console: Console,
+    /,
     source: Path,
     output: Path | None,
     target: str | None,

@@ -20,7 +20,7 @@ compassc rpc-proxy --port 9090 --tracker 127.0.0.1:9190"""
 @remote.ca_option
 @options.talk_options
 @click.pass_obj
-def command(console: Console, tracker: str | None, **given: Any) -> None:
+def command(console: Console, /, tracker: str | None, **given: Any) -> None:
     """Bring together clients and servers that nobody reaches.
 
     Servers connect out to it (compassc rpc-server --through-proxy), clients connect to it as to a server. Runs until interrupted.

@@ -49,6 +49,7 @@ compassc rpc-server --tracker 127.0.0.1:9190 --key board"""
 @click.pass_obj
 def command(
     console: Console,
+    /,
     tracker: str | None,
     custom_addr: str | None,
     through_proxy: bool,

@@ -14,7 +14,7 @@ from compassc.cli.console import Console
 @remote.listen_options(9190)
 @options.talk_options
 @click.pass_obj
-def command(console: Console, **given: Any) -> None:
+def command(console: Console, /, **given: Any) -> None:
     """Give clients whatever server of a kind is free.
 
     Servers register under a key, clients ask for one. Runs until interrupted.

@@ -57,7 +57,7 @@ class RunCommand(click.Command):
 @options.state_option
 @options.talk_options
 @click.pass_context
-def command(ctx: click.Context, source: Path, **given: object) -> None:
+def command(ctx: click.Context, /, source: Path, **given: object) -> None:
     """Build a model, and run it on the simulator: real numbers in files go in and come out.
 
     SOURCE is a model or a graph, which is built into MODEL.compass first, or the folder of a build. Inputs may have any

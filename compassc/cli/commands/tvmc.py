@@ -87,6 +87,7 @@ def command() -> None:
 @click.pass_obj
 def compile_(
     console: Console,
+    /,
     source: Path,
     target: str,
     model_format: str | None,
@@ -132,6 +133,7 @@ def compile_(
 @click.pass_obj
 def run(
     console: Console,
+    /,
     package: Path,
     inputs: Path | None,
     outputs: Path | None,
@@ -195,6 +197,7 @@ host_options = options.chain(
 @click.pass_context
 def tune(
     ctx: click.Context,
+    /,
     source: Path,
     target: str,
     model_format: str | None,

@@ -63,7 +63,8 @@ class Aiff:
     def __getattr__(self, name: str) -> UnitView:
         if name.startswith("_") or name == "reg_cfgs":
             raise AttributeError(name)
-        return getattr(self.reg_cfgs[-1], name)
+        unit: UnitView = getattr(self.reg_cfgs[-1], name)
+        return unit
 
     def __setattr__(self, name: str, value: object) -> None:
         if name.startswith("_") or name == "reg_cfgs":
@@ -80,7 +81,8 @@ def _words(descriptor: str | Array) -> list[int]:
             raise AiffError(error.message, code="aiff-descriptor") from None
         if len(data) % 4:
             raise AiffError(f"'{descriptor}' has {len(data)} bytes: no whole number of words", code="aiff-descriptor")
-        return np.frombuffer(data, np.uint32).tolist()
+        words: list[int] = np.frombuffer(data, np.uint32).tolist()
+        return words
     if not isinstance(descriptor, np.ndarray) or descriptor.dtype != np.uint32:
         raise AiffError("a descriptor is a file name or an array of uint32", code="aiff-descriptor")
     return descriptor.reshape(-1).tolist()

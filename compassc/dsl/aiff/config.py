@@ -38,6 +38,9 @@ class RegisterView:
     """One register of a configuration; its fields are attributes, `all_fields` is the whole word."""
 
     _values: dict[int, Any]
+    _register: Register
+    _address: int
+    _where: str
 
     def __init__(self, values: Mapping[int, object], register: Register, address: int, where: str) -> None:
         for name, value in (("_values", values), ("_register", register), ("_address", address), ("_where", where)):
@@ -49,7 +52,8 @@ class RegisterView:
 
     @property
     def all_fields(self) -> int:
-        return self._values.get(self._address, self._register.default)
+        word: int = self._values.get(self._address, self._register.default)
+        return word
 
     def _field(self, name: str) -> Any:
         found = self._register.by_name.get(name)
@@ -90,6 +94,11 @@ class RegisterView:
 
 class UnitView:
     """A unit, or one of its sub-units, of a configuration: registers are attributes, sub-units are indexed."""
+
+    _values: Mapping[int, object]
+    _unit: Unit
+    _sub: int | None
+    _where: str
 
     def __init__(self, values: Mapping[int, object], unit: Unit, sub: int | None = None) -> None:
         where = unit.name if sub is None else f"{unit.name}[{sub}]"

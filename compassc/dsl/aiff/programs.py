@@ -43,7 +43,8 @@ def image_of(surfaces: Array, channels: int) -> Array:
 
 def _first(image: Array) -> Array:
     """The first pixel of an image, whose address is the image's whatever its strides are."""
-    return image[(0,) * (image.ndim - 1)]
+    found: Array = image[(0,) * (image.ndim - 1)]
+    return found
 
 
 def _write(aiff: Aiff, region: int, output: Array) -> None:

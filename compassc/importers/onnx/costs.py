@@ -70,12 +70,14 @@ def _pad(x: Inputs, given: Attributes) -> int:
 
 def _gather(x: Inputs, given: Attributes) -> int:
     axis = int(given.get("axis", 0))
-    return int(x[1].size) * prod(d for i, d in enumerate(x[0].shape) if i != axis % max(x[0].ndim, 1))
+    found: int = int(x[1].size) * prod(d for i, d in enumerate(x[0].shape) if i != axis % max(x[0].ndim, 1))
+    return found
 
 
 def _gather_nd(x: Inputs, given: Attributes) -> int:
     indexed = x[1].shape[-1] + int(given.get("batch_dims", 0))
-    return prod(x[1].shape[:-1]) * prod(x[0].shape[indexed:])
+    found: int = prod(x[1].shape[:-1]) * prod(x[0].shape[indexed:])
+    return found
 
 
 def _range(x: Inputs, given: Attributes) -> int:

@@ -178,7 +178,8 @@ def size_of(tensor: TensorProto) -> int:
         raise ValueError("its type is none that lies in files")
     dtype = numpy_type(tensor.data_type)
     bits = _PACKED.get(TensorProto.DataType.Name(tensor.data_type), 8 * dtype.itemsize)
-    return -(-prod(tensor.dims) * bits // 8)
+    found: int = -(-prod(tensor.dims) * bits // 8)
+    return found
 
 
 def _error(message: str, help: str) -> CompassError:

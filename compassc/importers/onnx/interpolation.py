@@ -72,7 +72,8 @@ def nearest_of(axis: Axis, mode: str) -> Array:
 
 
 def _linear(x: Array) -> Array:
-    return np.maximum(0, 1 - np.abs(x))
+    found: Array = np.maximum(0, 1 - np.abs(x))
+    return found
 
 
 def _cubic(x: Array, a: float) -> Array:

@@ -36,7 +36,8 @@ def _high_half(x: Array, y: Array | int, rounds: bool) -> Array:
 def _shifted(x: Array, bits: int) -> Array:
     """Numbers times 2^bits, within 16 bits; to the right halves away from zero."""
     if bits >= 0:
-        return np.clip(x << bits, LOW, HIGH)
+        found: Array = np.clip(x << bits, LOW, HIGH)
+        return found
     mask = (1 << -bits) - 1
     return np.asarray((x >> -bits) + ((x & mask) > (mask >> 1) + (x < 0)))
 

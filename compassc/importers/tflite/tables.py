@@ -29,7 +29,8 @@ def quantised(array: Array, levels: Levels) -> Array:
         shape[levels.axis] = levels.scale.size
     exact = array.astype(np.float32) * (1 / levels.scale).astype(np.float32).reshape(shape)
     nearest = np.trunc(exact + np.copysign(np.float32(0.5), exact)).astype(np.float64) + levels.zero.reshape(shape)
-    return np.clip(np.nan_to_num(nearest), kind.min, kind.max).astype(levels.dtype)
+    found: Array = np.clip(np.nan_to_num(nearest), kind.min, kind.max).astype(levels.dtype)
+    return found
 
 
 def looked_up(b: Conversion, call: Call, out: Levels) -> Value | None:

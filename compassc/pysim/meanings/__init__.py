@@ -57,6 +57,7 @@ def by_definition(op: Op) -> Meaning:
         rows = [np.reshape(x, (1, -1)) for x in arrays]
         lanes = {k: v if v is None else np.reshape(v, (1, -1)) for k, v in options.items() if k in ("mask", "r")}
         out = definition(*rows, to=dtype, **{**options, **lanes})[0]
-        return out if dtype.is_vector else out[0]
+        found: Array = out if dtype.is_vector else out[0]
+        return found
 
     return run

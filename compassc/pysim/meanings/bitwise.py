@@ -42,7 +42,8 @@ def vinv(x: Array, dtype: DataType, mask: Array | None = None) -> Array:
 
 @meaning
 def vall(mask: Array, dtype: DataType) -> Array:
-    return np.logical_and.reduce(mask)
+    found: Array = np.logical_and.reduce(mask)
+    return found
 
 
 @meaning
@@ -105,7 +106,8 @@ def vsl(x: Array, shift: Array, dtype: DataType, saturate: bool = False) -> Arra
 @meaning
 def vror(x: Array, shift: Array, dtype: DataType) -> Array:
     bits, by = amount(x), amount(shift) % dtype.bits
-    return ((bits >> by) | (bits << (dtype.bits - by))).astype(x.dtype)
+    found: Array = ((bits >> by) | (bits << (dtype.bits - by))).astype(x.dtype)
+    return found
 
 
 def bits_of(x: Array) -> Array:
@@ -115,7 +117,8 @@ def bits_of(x: Array) -> Array:
 
 def leading_zeros(bits: Array) -> Array:
     """How many of the highest bits are 0 before the first 1."""
-    return np.where(bits.any(axis=-1), np.argmax(bits[..., ::-1], axis=-1), bits.shape[-1])
+    found: Array = np.where(bits.any(axis=-1), np.argmax(bits[..., ::-1], axis=-1), bits.shape[-1])
+    return found
 
 
 @meaning
@@ -136,4 +139,5 @@ def vbrevs(x: Array, dtype: DataType) -> Array:
 
 @meaning
 def vpcnt(x: Array, dtype: DataType) -> Array:
-    return bits_of(x).sum(axis=-1).astype(np_dtype(dtype))
+    found: Array = bits_of(x).sum(axis=-1).astype(np_dtype(dtype))
+    return found

@@ -101,7 +101,8 @@ def reinterpret(x: object, dtype: object) -> Scalar | PyPointer:
         to = address_dtype(pointer, dtype)
         return pyvar(np_dtype(UINT32).type(LOCAL.tec.session.addresses.number(x)), to)
     if pointer is not None:
-        return LOCAL.tec.session.addresses.pointer(index_of(x, "S.reinterpret: an address"), *pointer)
+        held: PyPointer = LOCAL.tec.session.addresses.pointer(index_of(x, "S.reinterpret: an address"), *pointer)
+        return held
     if is_literal(x):
         to = reinterpret_dtype(x, dtype)
         own = FLOAT32 if type(x) is float else UINT32 if x > INT32.range()[1] else INT32

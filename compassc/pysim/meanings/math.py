@@ -61,11 +61,12 @@ class ZeroDivisor(CompassError, ZeroDivisionError):
 
 
 @meaning
-def ceildiv(x: Array, y: Array, dtype: fp.DataType) -> np.generic:
+def ceildiv(x: Array, y: Array, dtype: DataType) -> np.generic:
     if y == 0:
         if vendor.names_in_use and LOCAL.tec is not None:
             raise ZeroDivisor("ceildiv divides by zero", code="zero-division", help="the divisor must be positive")
-        return np_dtype(dtype).type(0)
+        found: np.generic = np_dtype(dtype).type(0)
+        return found
     total = int((np.int64(x) + np.int64(y)).astype(np_dtype(dtype)))
     numerator, divisor = int(np.int64(total - 1).astype(np_dtype(dtype))), int(y)
     quotient = abs(numerator) // abs(divisor)

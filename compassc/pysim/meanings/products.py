@@ -47,7 +47,8 @@ def vmulh(x: Array, y: Array, dtype: DataType, mask: Array | None = None, r: Arr
 def group_sums(x: Array, y: Array, mask: Array | None, count: int) -> Array:
     """Exact int64 sums of the active products of each `count` neighbouring lanes."""
     product = exact(x) * exact(y)
-    return (product if mask is None else np.where(mask, product, 0)).reshape(-1, count).sum(axis=1)
+    found: Array = (product if mask is None else np.where(mask, product, 0)).reshape(-1, count).sum(axis=1)
+    return found
 
 
 def quad_sums(x: Array, y: Array, mask: Array | None) -> Array:

@@ -47,7 +47,8 @@ def get_num_groups() -> PyVar:
 
 
 def _take_event() -> PyEvent:
-    for event in LOCAL.tec.events:
+    events: list[PyEvent] = LOCAL.tec.events
+    for event in events:
         if not event.allocated:
             event.allocated = True
             return event

@@ -52,7 +52,8 @@ def evaluate(
 
     `nulls` are the parameters that are null pointers. CompassError for what is no program.
     """
-    from .interpreter import Interpreter, Split, TooLong
+    from .interpreter import Interpreter, TooLong
+    from .values import Split
 
     plain = {name: value.item() if hasattr(value, "item") else value for name, value in scalars.items()}
     try:

@@ -461,7 +461,8 @@ class Interpreter:
     def expr(self, e: Any, env: Env) -> Value:
         kind = type(e)
         if kind is int or kind is float or kind is bool:
-            return e
+            literal: Linear = e
+            return literal
         self.count(1)
         if kind is str:
             found = env.get(e)

@@ -91,7 +91,8 @@ def reason_of(*values: object) -> str:
 def between(low: Any, high: Any, reason: str = "") -> Linear:
     """A value in `low..high`."""
     if low == high:
-        return low
+        exact: Linear = low
+        return exact
     return Form({}, low, high, reason)
 
 
@@ -138,7 +139,8 @@ def add(a: Linear, b: Linear, factor: int = 1) -> Linear:
     ends = factor * b.low, factor * b.high
     low, high = low + min(ends), high + max(ends)
     if not terms and low == high:
-        return low
+        exact: Linear = low
+        return exact
     return Form(terms, low, high, reason_of(a, b))
 
 
@@ -318,7 +320,8 @@ def _convert(op: str, args: Sequence[Any], may_split: bool) -> Linear:
     least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     low, high = bounds(a)
     if least <= low and high <= most:
-        return a
+        same: Linear = a
+        return same
     if not isinstance(a, Form):
         return wrap(a, bits, signed)
     return Form({}, least, most, a.reason or f"the index arithmetic leaves the range of {op}")

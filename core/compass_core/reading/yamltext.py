@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -36,7 +37,8 @@ def _loader() -> Any:
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
-                found = self.peek_event()
+                peek: Callable[[], Any] = self.peek_event
+                found = peek()
                 raise yaml.MarkedYAMLError(
                     problem=f"the alias *{found.anchor} is not taken: write it out", problem_mark=found.start_mark
                 )

@@ -37,7 +37,8 @@ def qlinear_arithmetic(
         (Value.of(v), Value.of(z)) for v, z in ((y_scale, y_zero), (x_scale, x_zero), (out_scale, out_zero))
     )
     real = b.onnx("DequantizeLinear", y, *of_y)
-    return between(b, x, of_x, out, lambda v: b.onnx(method.capitalize(), v, real))
+    made: Value = between(b, x, of_x, out, lambda v: b.onnx(method.capitalize(), v, real))
+    return made
 
 
 @operator("QGemm", domain=MICROSOFT)

@@ -263,7 +263,8 @@ def bias_of(b: Conversion, bias: object, x: Quantised, w: Quantised, outputs: in
         return np.zeros(outputs, np.int64)
     if not isinstance(bias, Value) or bias.array is None or bias.count != outputs:
         return None
-    return np.rint(bias.array.reshape(-1).astype(np.float64) / product).astype(np.int64)
+    found: Array = np.rint(bias.array.reshape(-1).astype(np.float64) / product).astype(np.int64)
+    return found
 
 
 def plain_levels(scale: Constant, zero: Constant | None, dtype: NumpyDType, axis: int = 0, rank: int = 1) -> Levels:

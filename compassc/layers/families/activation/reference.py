@@ -223,7 +223,8 @@ def quantised_periodic(layer: Layer, x: Array) -> Array:
     table = layer.constant("lut").reshape(-1).astype(np.int64)
     scale, shift = layer.scale_shift(of=1)
     at = requantise(x.astype(np.int64) + layer.input.scalar_zero, scale, shift, 0, -(2**31), 2**31 - 1)
-    return table[at & (len(table) - 1)]
+    found: Array = table[at & (len(table) - 1)]
+    return found
 
 
 def quantised_abs(layer: Layer, x: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compassc.build import Address, Expression
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.families.attention.reference import attention_of, parts, rotation_of
@@ -16,9 +17,11 @@ KEYS = 6144
 
 @S.macro
 def rotated(
-    x, cos, sin, y, images, heads, steps, width, half, second, of_image, of_head, of_step, positions, cached,
-    cos_type, sin_type, dtype, to, interleaved, per_image, places=None,
-):  # fmt: skip
+    x: Address, cos: Address, sin: Address, y: Address, images: Expression, heads: Expression, steps: Expression,
+    width: Expression, half: Expression, second: Expression, of_image: Expression, of_head: Expression,
+    of_step: Expression, positions: Expression, cached: Expression, cos_type: str, sin_type: str, dtype: str, to: str,
+    interleaved: bool, per_image: bool, places: Address | None = None,
+) -> None:  # fmt: skip
     """Pairs of elements turned by the angle of their position; what is behind the pairs stays."""
     for p in range(S.get_local_id(), images * steps * heads, S.get_local_size()):
         s = p / heads % steps
@@ -84,9 +87,12 @@ def rotary_embedding(layer: Layer) -> Kernel:
 
 @S.macro
 def attended(
-    q, k, v, y, images, heads, shared, queries, width, keys, values, factor, step_q, step_qc, step_k, step_kc, step_v,
-    step_vc, k_type, v_type, to, mask_type, added=None, mask_image=None, mask_head=None,
-):  # fmt: skip
+    q: Address, k: Address, v: Address, y: Address, images: Expression, heads: Expression, shared: Expression,
+    queries: Expression, width: Expression, keys: Expression, values: Expression, factor: Expression,
+    step_q: Expression, step_qc: Expression, step_k: Expression, step_kc: Expression, step_v: Expression,
+    step_vc: Expression, k_type: str, v_type: str, to: str, mask_type: str, added: Address | None = None,
+    mask_image: Expression | None = None, mask_head: Expression | None = None,
+) -> None:  # fmt: skip
     """Values weighed by the softmax of their keys' products with a query."""
     scores = S.alloc(KEYS, "float32", scope="lsram")
     for p in range(S.get_local_id(), images * heads * queries, S.get_local_size()):

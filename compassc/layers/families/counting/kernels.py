@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from compassc.build import Address, Expression
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.families.counting.reference import bins_of, top_sizes, zero_sizes
@@ -14,7 +15,10 @@ from compassc.layers.vectors import clamp, load, narrow, wide_kind
 
 
 @S.macro
-def among_top(x, targets, y, rows, classes, most, dtype, to, kind):
+def among_top(
+    x: Address, targets: Address, y: Address, rows: Expression, classes: Expression, most: Expression, dtype: str,
+    to: str, kind: str,
+) -> None:  # fmt: skip
     """Whether fewer than `most` elements of a row are larger than that of its target."""
     none = S.vbcast(S.i32(0), lanes=32)
     for n in range(S.get_local_id(), rows, S.get_local_size()):
@@ -55,7 +59,11 @@ def in_top_k(layer: Layer) -> Kernel:
 
 
 @S.macro
-def zeros_of(x, y, rows, size, dtype, to, zero, scale=None, half=None, offset=None, low=None, high=None):
+def zeros_of(
+    x: Address, y: Address, rows: Expression, size: Expression, dtype: str, to: str, zero: Expression,
+    scale: Expression | None = None, half: Expression | None = None, offset: Expression | None = None,
+    low: Expression | float = 0, high: Expression | float = 0,
+) -> None:  # fmt: skip
     """The share of a row's elements that are 0, in the output's scale where there is one."""
     none = S.vbcast(S.i32(0), lanes=32)
     for n in range(S.get_local_id(), rows, S.get_local_size()):
@@ -92,7 +100,10 @@ def zero_fraction(layer: Layer) -> Kernel:
 
 
 @S.macro
-def counted(x, y, rows, size, bins, low, high, span, real_bins, to, whole, closed):
+def counted(
+    x: Address, y: Address, rows: Expression, size: Expression, bins: Expression, low: Expression, high: Expression,
+    span: Expression, real_bins: Expression, to: str, whole: bool, closed: bool,
+) -> None:  # fmt: skip
     """How many elements of a row are in each bin from low to high."""
     for n in range(S.get_local_id(), rows, S.get_local_size()):
         for b in range(bins):

@@ -40,7 +40,8 @@ def zero_fraction(layer: Layer, x: Array) -> Array:
     out = layer.output
     if not layer.is_quantised:
         zeros = (x.reshape(many, size) == 0).sum(1)
-        return (zeros.astype(np.float32) / np.float32(size)).reshape(out.shape)
+        made: Array = (zeros.astype(np.float32) / np.float32(size)).reshape(out.shape)
+        return made
     zeros = (x.reshape(many, size).astype(np.int64) + layer.input.scalar_zero == 0).sum(1)
     found = (zeros * layer.integer("output_scale") + size // 2) // size - out.scalar_zero
     return saturate(found, out.low, out.high).reshape(out.shape)

@@ -116,7 +116,8 @@ def proposal_numbers(layer: Layer) -> FixedProposal:
 
 def halved(twice: Array) -> Array:
     """Half of whole numbers, to the nearest, ties to even."""
-    return (twice + ((twice >> 1) & 1)) >> 1
+    found: Array = (twice + ((twice >> 1) & 1)) >> 1
+    return found
 
 
 def quantised_proposal(layer: Layer, scores: Array, deltas: Array) -> list[Array]:

@@ -126,7 +126,8 @@ def _overlaps(boxes: Array, i: int, most: float) -> Array:
     area = (boxes[:, 2] - boxes[:, 0] + F(1)) * (boxes[:, 3] - boxes[:, 1] + F(1))
     both = np.minimum(boxes[:, 2:], boxes[i, 2:]) - np.maximum(boxes[:, :2], boxes[i, :2]) + F(1)
     inter = np.prod(np.maximum(both, F(0)), axis=1, dtype=F)
-    return ~(inter <= (area[i] + area - inter) * F(most))
+    found: Array = ~(inter <= (area[i] + area - inter) * F(most))
+    return found
 
 
 # -- in integers

@@ -122,7 +122,8 @@ class _Boxes:
         """Which boxes are large enough, and have a score."""
         y0, x0, y1, x1 = corners
         large = (winner.side(x0, x1) > self.least) & (winner.side(y0, y1) > self.least)
-        return large if self.kind == "int32" else (self.value == self.value) & large
+        found: Expression = large if self.kind == "int32" else (self.value == self.value) & large
+        return found
 
 
 class _FixedBoxes(_Boxes):

@@ -107,7 +107,8 @@ class BoxList:
 
     @property
     def has_room(self) -> Expression:
-        return self.filled < self.room
+        found: Expression = self.filled < self.room
+        return found
 
     def put(self, corners: Sequence[Expression], score: Expression) -> None:
         """Stores the next box. Integers are limited to what the outputs hold."""
@@ -154,7 +155,8 @@ class ClassList:
 
     @property
     def has_room(self) -> Expression:
-        return self.listed < self.slots
+        found: Expression = self.listed < self.slots
+        return found
 
     def put(self, label: Expression, count: Expression) -> None:
         to = self.image * self.slots + self.listed

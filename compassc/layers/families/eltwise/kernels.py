@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from compassc.build import Value
+from compassc.build import Expression, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers import vectors
@@ -29,7 +30,7 @@ from compassc.layers.vectors import (
     wide,
 )
 
-METHODS = {
+METHODS: dict[str, Callable[[Value, Value], Expression]] = {
     "ADD": operator.add,
     "SUB": operator.sub,
     "MUL": operator.mul,

@@ -167,7 +167,8 @@ def bit_shift(layer: Layer, x: Array, n: Array) -> Array:
     wide, count = np.broadcast_arrays(x, n.astype(np.int64))
     bits = x.dtype.itemsize * 8
     if layer.word("direction", choices=("LEFT", "RIGHT")) == "RIGHT":
-        return wide.astype(np.int64) >> np.minimum(count, 63)
+        found: Array = wide.astype(np.int64) >> np.minimum(count, 63)
+        return found
     moved = np.where(count >= bits, 0, wide.astype(np.int64) << np.minimum(count, bits - 1))
     return (moved & ((1 << bits) - 1)).astype(f"uint{bits}").view(x.dtype)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from compassc.build import Address, Expression, Pointer, Value, both
@@ -213,7 +215,8 @@ def extreme(layer: Layer) -> Kernel:
     erosion, kind, weights = layer.type == "Erosion", wide_kind(x), weights_of(layer)
     if (kind == "int32") != layer.is_quantised or wide_kind(y) != kind:
         raise LayerError(f"{x.dtype} to {y.dtype} has no kernel")
-    of_x, span, finished = 1, (0, 0), lambda acc: acc
+    finished: Callable[[Value], Value] = lambda acc: acc
+    of_x, span = 1, (0, 0)
     table = weights.astype(np.float32)
     if layer.is_quantised:
         (scale, of_x, of_w), shift = multipliers(layer)

@@ -85,7 +85,8 @@ def yuv_to_rgb(layer: Layer, x: Array) -> Array:
         total = yuv[0] * row[0] + yuv[1] * row[1] + yuv[2] * row[2] + kind(c.half)
         found.append(total * kind(2.0**-c.shift) + kind(behind))
     result = np.clip(np.rint(np.stack(found, -1)), 0, 255)
-    return result - layer.output.scalar_zero if layer.is_quantised else result
+    made: Array = result - layer.output.scalar_zero if layer.is_quantised else result
+    return made
 
 
 def rgb_to_yuv(layer: Layer, x: Array) -> Array:
@@ -149,7 +150,8 @@ def extreme(layer: Layer, x: Array) -> Array:
     views = seen(x.astype(np.float32), window, tuple(layer.output.shape[1:3]), fill)
     weights = weights_of(layer).astype(np.float32).transpose(2, 0, 1)
     moved = views - weights if erosion else views + weights
-    return moved.min(axis=(-1, -2)) if erosion else moved.max(axis=(-1, -2))
+    found: Array = moved.min(axis=(-1, -2)) if erosion else moved.max(axis=(-1, -2))
+    return found
 
 
 def quantised_extreme(layer: Layer, x: Array) -> Array:

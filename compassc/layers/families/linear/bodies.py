@@ -73,5 +73,5 @@ def batch_norm_body(call: Calls, layer: Layer, x: Operand) -> Outputs:
     return rectified(call, layer, layer.word("with_activation", "NONE"), found)
 
 
-def bias_add_body(call: Calls, layer: Layer, x: Operand) -> Outputs:
+def bias_add_body(call: Calls, layer: Layer, x: Operand) -> Operand:
     return call("add", x, call.constant(_along(layer, layer.constant("biases"))))

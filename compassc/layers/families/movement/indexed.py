@@ -297,7 +297,10 @@ def gather_elements(layer: Layer) -> Kernel:
 
 
 @S.macro
-def gather_apart(source, target, places, before, lanes, count, n, step, total):
+def gather_apart(
+    source: Address, target: Address, places: Address, before: Address, lanes: Address, count: Expression,
+    n: Expression, step: Expression, total: Expression,
+) -> None:  # fmt: skip
     """Elements one by one: an index along an axis of `n` elements, `step` from one to the next; others wrap or are the last."""
     for r in range(S.get_local_id(), total, S.get_local_size()):
         at = S.min(S.i32(places[r]), n - 1)
@@ -390,7 +393,10 @@ def sliced_at_run_time(layer: Layer) -> Kernel:
 
 
 @S.macro
-def slice_along(first, step, count, begin, end, stride, n):
+def slice_along(
+    first: Expression, step: Expression, count: Expression, begin: Expression, end: Expression, stride: Expression,
+    n: Expression,
+) -> None:  # fmt: skip
     """The start of a slice along an axis of `n` elements, its step, and its number of elements."""
     step = stride + 0
     if stride == 0:

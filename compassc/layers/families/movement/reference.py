@@ -129,7 +129,8 @@ def pad(layer: Layer, x: Array) -> Array:
     if not pads:
         return x
     if mode != "CONSTANT":
-        return np.pad(x, pads, PAD_MODES[mode])  # type: ignore[call-overload]
+        found: Array = np.pad(x, pads, PAD_MODES[mode])  # type: ignore[call-overload]
+        return found
     value = layer.number("constant_value", 0)
     if layer.is_quantised:
         value = int(np.rint(value))

@@ -93,7 +93,8 @@ def layer_norm(layer: Layer, x: Array) -> list[Array]:
 
 def _mean(x: Array, axes: tuple[int, ...]) -> Array:
     """The mean of integers, in float64."""
-    return x.mean(axes, keepdims=True, dtype=np.float64)
+    found: Array = x.mean(axes, keepdims=True, dtype=np.float64)
+    return found
 
 
 def normalised(layer: Layer, x: Array, axes: tuple[int, ...], prefix: str = "norm_") -> tuple[Array, Array, Array]:
@@ -176,7 +177,8 @@ def mvn(layer: Layer, x: Array) -> Array:
     axes, wide = tuple(layer.axes()), x.astype(F32)
     mean = wide.mean(axes, keepdims=True)
     variance = ((wide - mean) ** 2).mean(axes, keepdims=True)
-    return (wide - mean) / np.sqrt(variance + F32(layer.number("epsilon", 1e-9)))
+    found: Array = (wide - mean) / np.sqrt(variance + F32(layer.number("epsilon", 1e-9)))
+    return found
 
 
 def quantised_mvn(layer: Layer, x: Array) -> Array:

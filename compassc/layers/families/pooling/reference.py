@@ -73,14 +73,17 @@ def pooling(layer: Layer, x: Array) -> Array:
     method = layer.word("method", choices=METHODS)
     if method == "MAX":
         views, axes = _views(layer, x.astype(np.float32), LOWEST)
-        return views.max(axes)
+        found: Array = views.max(axes)
+        return found
     views, axes = _views(layer, x.astype(np.float32), 0.0)
     if method == "AVG":
         area = area_of(layer)[..., None]
         return np.where(area > 0, views.sum(axes) / np.maximum(area, 1).astype(np.float32), 0)
     if method == "L1":
-        return np.abs(views).sum(axes)
-    return np.sqrt((views * views).sum(axes))
+        found = np.abs(views).sum(axes)
+        return found
+    found = np.sqrt((views * views).sum(axes))
+    return found
 
 
 def quantised_pooling(layer: Layer, x: Array) -> Array:
@@ -88,7 +91,8 @@ def quantised_pooling(layer: Layer, x: Array) -> Array:
     out, source = layer.output, layer.input
     if method == "MAX":
         views, axes = _views(layer, x.astype(np.int64), source.low)
-        return views.max(axes)
+        found: Array = views.max(axes)
+        return found
     # a padded cell counts as 0 once the zero point is added
     views, axes = _views(layer, x.astype(np.int64) + source.scalar_zero, 0)
     if method == "AVG":
@@ -132,13 +136,16 @@ def pooling_3d(layer: Layer, x: Array) -> Array:
     window, positions = padded_window(layer, x.shape)
     axes = (-3, -2, -1)
     if layer.word("method", choices=("MAX", "AVG")) == "MAX":
-        return seen(x.astype(np.float32), window, positions, LOWEST).max(axes)
+        found: Array = seen(x.astype(np.float32), window, positions, LOWEST).max(axes)
+        return found
     total = seen(x.astype(np.float32), window, positions, 0.0).sum(axes)
     if layer.flag("count_include_pad", True):
-        return total / np.float32(np.prod(window.kernel))
+        found = total / np.float32(np.prod(window.kernel))
+        return found
     inside = cells_inside(x.shape[1:-1], window, positions)[..., None].astype(np.float32)
     cells = np.float32(np.prod(window.kernel))
-    return (total / cells * cells) / (inside / cells * cells)
+    found = (total / cells * cells) / (inside / cells * cells)
+    return found
 
 
 def quantised_pooling_3d(layer: Layer, x: Array) -> Array:
@@ -264,6 +271,7 @@ def adaptive_pooling(layer: Layer, x: Array) -> Array:
     if method == "MAX":
         return result
     if not layer.is_quantised:
-        return result / area
+        found: Array = result / area
+        return found
     out = layer.output
     return requantise(result, *approximate_factor(np.float32(1) / area, 8), 0, out.low, out.high)

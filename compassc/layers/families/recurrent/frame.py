@@ -116,7 +116,8 @@ class Recurrence:
     @property
     def _sums_of_step(self) -> int:
         """The numbers of the sums over the inputs of a step."""
-        return self.padded * self.gates * self.parts
+        found: int = self.padded * self.gates * self.parts
+        return found
 
     def _at_once(self, inputs: Memory) -> int:
         """Steps whose sums over the inputs are computed at once; 0 where each step computes its own, as where the inputs of all
@@ -129,7 +130,8 @@ class Recurrence:
         return found if found > 1 else 0
 
     def _blocks_of_tec(self) -> int:
-        return -(-self.padded // LANES // configuration().tecs)
+        found: int = -(-self.padded // LANES // configuration().tecs)
+        return found
 
     def _options(self, row: int, free: int) -> set[int]:
         """Words of weights, of `row` bytes each, that LSRAM may hold."""

@@ -55,10 +55,12 @@ def quantised_reduce(layer: Layer, x: Array) -> Array:
     out, zero = layer.output, layer.input.scalar_zero
     raw = x.astype(np.int64)
     if method in ("MIN", "MAX"):
-        return raw.min(axes, keepdims=True) if method == "MIN" else raw.max(axes, keepdims=True)
+        found: Array = raw.min(axes, keepdims=True) if method == "MIN" else raw.max(axes, keepdims=True)
+        return found
     v = raw + zero
     if method in ("ANY", "ALL"):
-        return (v != 0).any(axes, keepdims=True) if method == "ANY" else (v != 0).all(axes, keepdims=True)
+        found = (v != 0).any(axes, keepdims=True) if method == "ANY" else (v != 0).all(axes, keepdims=True)
+        return found
     check_division(layer, method)
     scale, shift = layer.scale_shift(of=1)
     if method == "PROD":

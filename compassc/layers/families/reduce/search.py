@@ -48,9 +48,11 @@ def find_extreme(w: AxisLoop, dtype: str, smallest: bool, last: bool) -> Extreme
 def _better(v: Value, best: Value, smallest: bool, last: bool, real: bool) -> Expression:
     """Where an element takes the place of the best one before it."""
     if not real:
-        return (v <= best if last else v < best) if smallest else v >= best if last else v > best
+        found: Expression = (v <= best if last else v < best) if smallest else v >= best if last else v > best
+        return found
     if last:
-        return (v <= best if smallest else v >= best) | (v != v)  # noqa: PLR0124 (NaN is not)
+        found = (v <= best if smallest else v >= best) | (v != v)  # noqa: PLR0124 (NaN is not)
+        return found
     # not worse, which NaN is not either, and there was no NaN
     return S.vinv((v >= best if smallest else v <= best) | (best != best))  # noqa: PLR0124
 

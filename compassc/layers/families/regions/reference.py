@@ -153,7 +153,8 @@ def images_of(layer: Layer, rois: Array) -> Array:
         return np.zeros(len(rois), np.int64)
     t = layer.inputs[1]
     real = (rois[:, 0].astype(np.float32) + np.float32(t.scalar_zero)) / np.float32(t.scalar_scale)
-    return np.rint(real).astype(np.int64)
+    found: Array = np.rint(real).astype(np.int64)
+    return found
 
 
 def _fixed_points(start: int, size: int, many: int, count: int, numbers: Sequence[int]) -> list[list[int]]:
@@ -411,4 +412,5 @@ def nearest_places(first: Array, last: Array, size: int, n: int) -> Array:
     factor = np.float32(np.float32(size) / np.float32(n))
     a, b = np.float32(first * factor), np.float32(last * factor)
     places = np.float32(n) * a + np.arange(n, dtype=np.float32) * np.float32(b + np.float32(1) - a)
-    return np.clip(np.trunc(places), 0, size - 1).astype(np.int64)
+    found: Array = np.clip(np.trunc(places), 0, size - 1).astype(np.int64)
+    return found

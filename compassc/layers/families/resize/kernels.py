@@ -105,7 +105,7 @@ def _weighed(k: LayerKernel, layer: Layer, corners: Sequence[Expression], weight
     """The output's lanes from those of the four neighbours, as both are stored."""
     x, y = layer.input, layer.output
     if _in_bytes(layer):
-        stored = narrowed(sum_of_corners(*corners, *weights), k.number(_bits(layer)), y.dtype)
+        stored: Expression = narrowed(sum_of_corners(*corners, *weights), k.number(_bits(layer)), y.dtype)
         for limit, end, how in ((y.low, x.integer.low, S.max), (y.high, x.integer.high, S.min)):
             if limit != end:
                 stored = how(stored, S.cast(k.number(limit), y.dtype))
@@ -114,7 +114,8 @@ def _weighed(k: LayerKernel, layer: Layer, corners: Sequence[Expression], weight
     total = a + b + c + d
     if layer.is_quantised:
         total = clamp(requantised(total, 1, k.number(_bits(layer))), k.number(y.low), k.number(y.high))
-    return narrow(total, y.dtype)
+    found: Expression = narrow(total, y.dtype)
+    return found
 
 
 def _bits(layer: Layer) -> int:

@@ -160,7 +160,8 @@ def _bilinear(layer: Layer, x: Array, rows: Array, columns: Array) -> Array:
     corners = [x[:, r[:, None], c[None, :]] for r in (r0, r1) for c in (c0, c1)]
     weights = [(1 - fy) * (1 - fx), (1 - fy) * fx, fy * (1 - fx), fy * fx]
     if not layer.is_quantised:
-        return sum(c.astype(np.float32) * w for c, w in zip(corners, weights, strict=True))
+        found: Array = sum(c.astype(np.float32) * w for c, w in zip(corners, weights, strict=True))
+        return found
     bits = layer.integer("interp_shift_value", 13)
     fixed = [np.floor(w * 2.0**bits + 0.5).astype(np.int64) for w in weights]
     total = np.asarray(sum(c.astype(np.int64) * w for c, w in zip(corners, fixed, strict=True)))

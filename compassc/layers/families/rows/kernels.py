@@ -107,7 +107,10 @@ def segment_reduce(layer: Layer) -> Kernel:
 
 
 @S.macro
-def looked_up(x, rows, ids, weights, y, size, width, number, many, dtype, to, combiner):
+def looked_up(
+    x: Address, rows: Address, ids: Address, weights: Address, y: Address, size: Expression, width: Expression,
+    number: Expression, many: Expression, dtype: str, to: str, combiner: str,
+) -> None:  # fmt: skip
     """Rows of a table that belong to a row of the output, each times its weight: their sum, or a mean of them."""
     for r in range(S.get_local_id(), many, S.get_local_size()):
         for j in range(0, width, 32):
@@ -201,7 +204,10 @@ def query_rebatch(layer: Layer) -> Kernel:
 
 
 @S.macro
-def collapsed(x, lengths, y, many, images, steps, fill, dtype, many_type):
+def collapsed(
+    x: Address, lengths: Address, y: Address, many: Address, images: Expression, steps: Expression, fill: Expression,
+    dtype: str, many_type: str,
+) -> None:  # fmt: skip
     """Labels without those that are the same as the one before."""
     for n in range(S.get_local_id(), images, S.get_local_size()):
         filled = S.i32(0)
@@ -241,7 +247,10 @@ def collapse_repeated(layer: Layer) -> Kernel:
 
 
 @S.macro
-def decoded(x, lengths, y, counting, images, steps, classes, room, fill, dtype, to, real, merges):
+def decoded(
+    x: Address, lengths: Address, y: Address, counting: Address, images: Expression, steps: Expression,
+    classes: Expression, room: Expression, fill: Expression, dtype: str, to: str, real: bool, merges: bool,
+) -> None:  # fmt: skip
     """The most likely label of every step, without the last class, which is none."""
     lanes = S.vload(counting, lanes=32)
     far = S.vbcast(S.i32(0x7FFFFFFF), lanes=32)
@@ -298,7 +307,10 @@ def ctc_greedy(layer: Layer) -> Kernel:
 
 
 @S.macro
-def hits(classes, sampled, y, places, many, rows, columns, samples, room, y_type, places_type, many_type):
+def hits(
+    classes: Address, sampled: Address, y: Address, places: Address, many: Address, rows: Expression,
+    columns: Expression, samples: Expression, room: Expression, y_type: str, places_type: str, many_type: str,
+) -> None:  # fmt: skip
     """The samples that are among the classes of a row: pairs of their indices."""
     if S.get_local_id() == 0:
         filled = S.i32(0)

@@ -62,7 +62,8 @@ def affine_grid(layer: Layer, theta: Array, *_size: Array) -> Array:
         for i, g in enumerate(flat[1:], 1):
             total = total + wide[:, :, i] * g
         total = total + wide[:, :, len(sizes)]
-        return np.moveaxis(total, 1, 2).reshape(layer.output.shape)
+        made: Array = np.moveaxis(total, 1, 2).reshape(layer.output.shape)
+        return made
     raw = theta.astype(np.int64)[..., None]
     sums = sum(raw[:, :, i] * g.astype(np.int64) for i, g in enumerate(flat))
     sums = saturate_int32(sums + (raw[:, :, len(sizes)] << layer.integer("multiplier_bits")))

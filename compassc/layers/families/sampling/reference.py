@@ -33,7 +33,8 @@ def grid_sample(layer: Layer, x: Array, grid: Array) -> Array:
     parts = [(p - n)[..., None] for p, n in zip(places, low, strict=True)]
 
     def step(a: Array, b: Array, axis: int) -> Array:
-        return a + (b - a) * parts[axis]
+        found: Array = a + (b - a) * parts[axis]
+        return found
 
     return _between(lambda at: _pixels(layer, wide, at, 0), low, step)
 
@@ -63,11 +64,12 @@ def _pixels(layer: Layer, x: Array, places: Sequence[Array], outside: int) -> Ar
     sizes = x.shape[-2:0:-1]
     at = [np.clip(p, -1, n).astype(np.int64) for p, n in zip(places, sizes, strict=True)]
     image = np.arange(len(x)).reshape(-1, *(1,) * len(sizes))
-    found = x[(image, *(np.clip(p, 0, n - 1) for p, n in zip(reversed(at), reversed(sizes), strict=True)))]
+    found: Array = x[(image, *(np.clip(p, 0, n - 1) for p, n in zip(reversed(at), reversed(sizes), strict=True)))]
     if layer.word("padding_mode", "ZEROS", PADDINGS) == "BORDER":
         return found
     inside = np.all([(p >= 0) & (p < n) for p, n in zip(at, sizes, strict=True)], axis=0)
-    return np.where(inside[..., None], found, x.dtype.type(outside))
+    made: Array = np.where(inside[..., None], found, x.dtype.type(outside))
+    return made
 
 
 def quantised_grid_sample(layer: Layer, x: Array, grid: Array) -> Array:
@@ -89,6 +91,7 @@ def quantised_grid_sample(layer: Layer, x: Array, grid: Array) -> Array:
     parts = [(p - (n << b))[..., None] for p, n, b in zip(places, low, bits, strict=True)]
 
     def step(a: Array, b: Array, axis: int) -> Array:
-        return a + (((b - a) * parts[axis]) >> bits[axis])
+        found: Array = a + (((b - a) * parts[axis]) >> bits[axis])
+        return found
 
     return saturate(_between(lambda at: _pixels(layer, wide, at, beyond), low, step), out.low, out.high)

@@ -127,7 +127,8 @@ def float_factor(layer: Layer) -> np.float32:
 
 def _sum_once_rounded(values: Array, axis: int) -> Array:
     """The sum of float32 numbers: exact, then rounded to float32. No order of additions is defined."""
-    return values.astype(np.float64).sum(axis, keepdims=True).astype(F32)
+    found: Array = values.astype(np.float64).sum(axis, keepdims=True).astype(F32)
+    return found
 
 
 def quantised_log_softmax(layer: Layer, x: Array) -> Array:
@@ -150,4 +151,5 @@ def hardmax(layer: Layer, x: Array) -> Array:
     axis = layer.axis("axis")
     best = np.expand_dims(x.argmax(axis), axis)
     places = np.arange(x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
-    return (places == best).astype(np.int64)
+    found: Array = (places == best).astype(np.int64)
+    return found
