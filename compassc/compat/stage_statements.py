@@ -18,7 +18,7 @@ from compassc.ir.node import Statements
 from compassc.ir.operators import as_expr, kind_of
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.tensor_exprs import ProducerLoad
-from compassc.ir.tensor_stmts import ProducerRealize, ProducerStore, StageAttr
+from compassc.ir.tensor_stmts import ProducerRealize, StageAttr
 from compassc.ir.visit import substitute
 from compassc.te.bound_statements import Parts
 from compassc.te.bounds import Bounds, Region, infer_bounds
@@ -219,14 +219,9 @@ class _Nest(Nest):
         note = self.stage.annotations.get(axis)
         return var if note is not None and note.thread is not None else super()._counter_of_begin(axis, var)
 
-    def _store(self, index: int, values: dict[IterVar, Expr], value: Expr) -> Stmt:
-        return ProducerStore(self._output(index), value, tuple(values[a] for a in self.stage.axis))
-
-    def _target(self, index: int, values: dict[IterVar, Expr]) -> Expr:
-        return ProducerLoad(self._output(index), tuple(values[a] for a in self.stage.axis))
-
-    def _output(self, index: int) -> Tensor:
-        return self.nests.tensor(self.stage.origin_op.output(index))
+    def _elements(self, values: dict[IterVar, Expr]) -> list[ProducerLoad]:
+        at = tuple(values[a] for a in self.stage.axis)
+        return [ProducerLoad(self.nests.tensor(t), at) for t in self.stage.origin_op.outputs]
 
 
 def _without_nested_threads(body: Body, known: Mapping[object, Expr] | None = None) -> Statements:

@@ -8,6 +8,7 @@ guarded. A reduction begins with its identity, before the outermost loop that it
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from compassc.ir.iter_vars import IterKind, IterVar, Range
 from compassc.ir.operators import binary
 from compassc.ir.stmts import Body, Stmt
 from compassc.ir.tensor_exprs import ProducerLoad, Reduce
+from compassc.ir.tensor_stmts import reduced, stored
 from compassc.ir.visit import rewrite, substitute
 from compassc.te.bound_statements import Parts, bound
 from compassc.te.bound_statements import Target as Part
@@ -380,18 +382,15 @@ class Nest:
             )
         return found
 
-    def _guarded(self, loops: dict[IterVar, Expr], reductions: bool, statements: list[Stmt], *more: Expr) -> list[Stmt]:
+    def _guarded(self, loops: dict[IterVar, Expr], reductions: bool, statements: Body, *more: Expr) -> list[Stmt]:
         """Statements under the conditions of their loops."""
         return nested([*(c for _, c in self.conditions(loops, reductions)), *more], statements)
 
-    def _store(self, index: int, values: dict[IterVar, Expr], value: Expr) -> Stmt:
-        place = self.nests.places[self.stage.origin_op, index]
-        at = indices_in(place, [values[a] for a in self.stage.axis])
-        return S.BufferStore(place.buffer, at, value, None)
-
-    def _target(self, index: int, values: dict[IterVar, Expr]) -> Expr:
-        place = self.nests.places[self.stage.origin_op, index]
-        return E.BufferLoad(place.buffer, indices_in(place, [values[a] for a in self.stage.axis]))
+    def _elements(self, values: dict[IterVar, Expr]) -> Sequence[E.BufferLoad | ProducerLoad]:
+        """What the stage computes at a point."""
+        places = (self.nests.places[self.stage.origin_op, i] for i in range(len(self.stage.body)))
+        at = [values[a] for a in self.stage.axis]
+        return [E.BufferLoad(place.buffer, indices_in(place, at)) for place in places]
 
     def _expr(self, e: Expr, values: dict[IterVar, Expr]) -> Expr:
         mapping: dict[Expr, Expr] = {axis.as_expr(): value for axis, value in values.items()}
@@ -400,23 +399,11 @@ class Nest:
     def _update(self) -> list[Stmt]:
         """The statements of the innermost loop."""
         values = self.values(self.loops)
-        if not self._reduces():
-            stores = [self._store(i, values, self._expr(e, values)) for i, e in enumerate(self.stage.body)]
-            return self._guarded(self.loops, True, stores)
-        first = self.stage.body[0]
-        assert isinstance(first, Reduce)
-        sources = [self._expr(e, values) for e in first.source]
-        old = [self._target(i, values) for i in range(len(sources))]
-        joined = first.combiner.combine(old, sources)
-        condition = self._expr(first.condition, values)
-        if len(joined) == 1:
-            return self._guarded(self.loops, True, [self._store(0, values, joined[0])], condition)
-        temporaries = [
-            Var(f"v_{self.stage.origin_op.output(i).name.replace('.', '_')}", e.dtype) for i, e in enumerate(joined)
-        ]
-        statements: list[Stmt] = [S.Let(var, e) for var, e in zip(temporaries, joined)]
-        statements += [self._store(i, values, var) for i, var in enumerate(temporaries)]
-        return self._guarded(self.loops, True, statements, condition)
+        elements, first = self._elements(values), self.stage.body[0]
+        if not isinstance(first, Reduce):
+            return self._guarded(self.loops, True, stored(elements, [self._expr(e, values) for e in self.stage.body]))
+        made = reduced(first.combiner, elements, [self._expr(e, values) for e in first.source])
+        return self._guarded(self.loops, True, made, self._expr(first.condition, values))
 
     def _only_reduced(self, axis: IterVar) -> bool:
         """Whether all that an axis is made of is reduced over."""
@@ -428,23 +415,20 @@ class Nest:
 
     def _identity(self) -> list[Stmt]:
         """The start values, for all elements that the loops inside of here reduce."""
-        loops = dict(self.loops)
-        inside = self.stage.leaf_iter_vars[self.first_reduction : self.tensorised]
-        inner = [a for a in inside if not self._only_reduced(a)]
+        spatial = {a: v for a, v in self.loops.items() if not self._only_reduced(a)}
+        inner = [a for a in self.stage.leaf_iter_vars[self.first_reduction : self.tensorised] if a in spatial]
         for axis in inner:
-            var = self.loops[axis]
+            var = spatial[axis]
             if isinstance(var, Var):
-                loops[axis] = self._counter_of_begin(axis, var)
-        values = self.values({a: v for a, v in loops.items() if not self._only_reduced(a)})
+                spatial[axis] = self._counter_of_begin(axis, var)
+        values = self.values(spatial)
         first = self.stage.body[0]
         assert isinstance(first, Reduce)
-        spatial = {a: v for a, v in loops.items() if not self._only_reduced(a)}
         if self.tensorised is not None:
             made: Body = tuple(Tensorised(self, self.tensorised, spatial).reset())
         else:
             start = [self._expr(e, values) for e in (first.init or first.combiner.identity_element)]
-            stores = [self._store(i, values, e) for i, e in enumerate(start)]
-            made = tuple(self._guarded(spatial, False, stores))
+            made = tuple(self._guarded(spatial, False, stored(self._elements(values), start)))
         for axis in reversed(inner):
-            made = tuple(self._loop(axis, loops[axis], made))
+            made = tuple(self._loop(axis, spatial[axis], made))
         return list(made)

@@ -166,19 +166,6 @@ def reduction_parts(block: S.Block) -> tuple[S.BufferStore, E.Expr] | None:
     return store, value.b
 
 
-def reduction(
-    buffers: Sequence[Buffer], indices: tuple[Expr, ...], start: Sequence[Expr], values: Sequence[Expr]
-) -> tuple[Body, Body]:
-    """What a reduction into elements of buffers begins with, and the stores of the joined values, which are all computed
-    before."""
-    init = tuple(S.BufferStore(view(b), indices, e, None) for b, e in zip(buffers, start))
-    if len(buffers) == 1:
-        return init, (S.BufferStore(view(buffers[0]), indices, values[0], None),)
-    kept = [Var(f"v_{b.data.name}", e.dtype) for b, e in zip(buffers, values)]
-    lets = [S.Let(var, e) for var, e in zip(kept, values)]
-    return init, (*lets, *(S.BufferStore(view(b), indices, var, None) for b, var in zip(buffers, kept)))
-
-
 def declared(body: Body) -> dict[Var, Buffer]:
     """The buffers of a function by their storage, as they are declared first."""
     found: dict[Var, Buffer] = {}

@@ -15,6 +15,7 @@ from compassc.ir.names import NamePool, identifier
 from compassc.ir.operators import kind_of
 from compassc.ir.stmts import EXPRESSIONS, Body, PrimFunc, Stmt
 from compassc.ir.tensor_exprs import ProducerLoad, Reduce
+from compassc.ir.tensor_stmts import reduced, stored
 from compassc.ir.visit import all_exprs, rename_vars, rewrite, walk_stmts
 from compassc.te.bound_statements import Target, bound
 from compassc.te.buffers import View
@@ -24,7 +25,7 @@ from compassc.te.machine import Machine
 from compassc.te.opaque import ExternOp
 from compassc.te.packed import text_of
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, post_order, tensor_of
-from compassc.tir.blocks import Axis, add, new_block, reduction, view
+from compassc.tir.blocks import Axis, add, new_block, view
 from compassc.tir.canonical import canonical
 
 _ANY = Machine("")
@@ -106,10 +107,10 @@ class _Functions:
         if op.reduce_axis:
             blocks = [self._block(op, op.name, roots, loops, self._reduction)]
         elif op.num_outputs == 1:
-            blocks = [self._block(op, op.name, roots, loops, lambda o, m: ((), (self._store(o, 0, m),)))]
+            blocks = [self._block(op, op.name, roots, loops, lambda o, m: ((), self._store(o, 0, m)))]
         else:
             blocks = [
-                self._block(op, t.name, roots, loops, lambda o, m, i=i: ((), (self._store(o, i, m),)))
+                self._block(op, t.name, roots, loops, lambda o, m, i=i: ((), self._store(o, i, m)))
                 for i, t in enumerate(op.outputs)
             ]
         body: Body = tuple(b.replace(annotations=notes) for b in blocks)
@@ -144,12 +145,13 @@ class _Functions:
         init, body = make(op, mapping)
         return new_block(self.blocks.take(identifier(name)), axes, body, init)
 
-    def _store(self, op: ComputeOp, index: int, mapping: dict[Expr, Expr]) -> Stmt:
-        value = self._expr(op.body[index], mapping)
-        return S.BufferStore(view(self.buffers[op.output(index)]), self._at(op, mapping), value, None)
+    def _store(self, op: ComputeOp, index: int, mapping: dict[Expr, Expr]) -> Body:
+        return stored([self._elements(op, mapping)[index]], [self._expr(op.body[index], mapping)])
 
-    def _at(self, op: ComputeOp, mapping: dict[Expr, Expr]) -> tuple[Expr, ...]:
-        return tuple(mapping[a.as_expr()] for a in op.axis) or (_ZERO,)
+    def _elements(self, op: ComputeOp, mapping: dict[Expr, Expr]) -> list[E.BufferLoad]:
+        """What an operation computes at a point."""
+        indices = tuple(mapping[a.as_expr()] for a in op.axis) or (_ZERO,)
+        return [E.BufferLoad(view(self.buffers[t]), indices) for t in op.outputs]
 
     def _reduction(self, op: ComputeOp, mapping: dict[Expr, Expr]) -> tuple[Body, Body]:
         first = op.body[0]
@@ -159,9 +161,8 @@ class _Functions:
         condition = self._expr(first.condition, mapping)
         if not isinstance(condition, IntImm):
             sources = [E.Select(condition, s, i) for s, i in zip(sources, first.combiner.identity_element)]
-        buffers, indices = [self.buffers[t] for t in op.outputs], self._at(op, mapping)
-        old = [E.BufferLoad(view(b), indices) for b in buffers]
-        return reduction(buffers, indices, start, first.combiner.combine(old, sources))
+        elements = self._elements(op, mapping)
+        return stored(elements, start), reduced(first.combiner, elements, sources)
 
     def _expr(self, e: Expr, mapping: dict[Expr, Expr]) -> Expr:
         """An expression of tensors as one of buffers."""

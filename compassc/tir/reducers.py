@@ -13,6 +13,7 @@ from compassc.ir import stmts as S
 from compassc.ir.dtypes import DataType
 from compassc.ir.exprs import Binary, Expr, FloatImm, IntImm, Var
 from compassc.ir.operators import kind_of
+from compassc.ir.tensor_exprs import CommReducer
 from compassc.ir.visit import rewrite, walk_exprs
 from compassc.te.reduce import max_value, min_value
 from compassc.tir.blocks import reduction_parts
@@ -23,23 +24,15 @@ Values = tuple[int, ...]
 class Joining(NamedTuple):
     """A reduction: where each value is accumulated, what is joined to it, and from what value on.
 
-    `results`: the joined values, of the variables `old` and `new`. `ordered`: the order of what is joined matters; with
-    `only_ties` it does where the values tie that are compared, for what is chosen with them.
+    `ordered`: the order of what is joined matters; with `only_ties` it does where the values tie that are compared, for what
+    is chosen with them.
     """
 
     stores: tuple[S.BufferStore, ...]
     sources: tuple[Expr, ...]
-    identities: tuple[Expr, ...]
-    old: tuple[Var, ...]
-    new: tuple[Var, ...]
-    results: tuple[Expr, ...]
-    ordered: bool
+    reducer: CommReducer
+    ordered: bool = False
     only_ties: bool = False
-
-    def combine(self, old: Sequence[Expr], new: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The joined values of expressions."""
-        mapping: dict[Expr, Expr] = {**dict(zip(self.old, old)), **dict(zip(self.new, new))}
-        return tuple(rewrite(e, mapping.get) for e in self.results)
 
 
 def joining_of(block: S.Block) -> Joining | str:
@@ -57,17 +50,14 @@ def _single(block: S.Block, store: S.BufferStore, source: Expr) -> Joining | str
     if not alike or _reads((source,), {store.buffer.data}):
         return "there is no matching reducer: it does not join what it reads elsewhere to one accumulated element"
     neutral = neutral_of(value.op, store.buffer.dtype)
-    if not block.init and neutral is not None:
-        old, new = Var("old", neutral.dtype), Var("new", neutral.dtype)
-        return Joining((store,), (source,), (neutral,), (old,), (new,), (Binary(value.op, old, new),), False)
     first = block.init[0] if len(block.init) == 1 else None
-    given = first.value if isinstance(first, S.BufferStore) else None
+    given = first.value if isinstance(first, S.BufferStore) else None if block.init else neutral
     same = isinstance(given, (IntImm, FloatImm)) and neutral is not None and given.value == neutral.value
     if given is None or not same:
         begins = "no single value" if given is None else str(given)
         return f"there is no matching reducer: '{value.op}' from {begins} on"
     old, new = Var("old", store.buffer.dtype), Var("new", store.buffer.dtype)
-    return Joining((store,), (source,), (given,), (old,), (new,), (Binary(value.op, old, new),), False)
+    return Joining((store,), (source,), CommReducer("", (old,), (new,), (Binary(value.op, old, new),), (given,)))
 
 
 def neutral_of(op: str, kind: DataType) -> IntImm | FloatImm | None:
@@ -118,8 +108,7 @@ def _several(block: S.Block) -> Joining | str:
     begin = [e for e in identities if isinstance(e, (IntImm, FloatImm))]
     if len(begin) != count or not all(_only(e, {*old, *new}) for e in forms):
         return none
-    made = Joining(tuple(stores), tuple(given), tuple(begin), old, new, forms, False)
-    return _judged(made, none)
+    return _judged(Joining(tuple(stores), tuple(given), CommReducer("", old, new, forms, tuple(begin))), none)
 
 
 def _reads(exprs: Sequence[Expr], buffers: set[Var]) -> bool:
@@ -157,25 +146,25 @@ def _judged(found: Joining, none: str) -> Joining | str:
     Choices by comparisons depend on how the values compare alone, so three different values of each are all there is to
     try. Values that are added or multiplied are looked at by their operators.
     """
-    plain = [i for i, e in enumerate(found.results) if isinstance(e, Binary) and e.op not in _COMPARING]
+    plain = [i for i, e in enumerate(found.reducer.result) if isinstance(e, Binary) and e.op not in _COMPARING]
     for i in plain:
-        e = found.results[i]
+        e = found.reducer.result[i]
         assert isinstance(e, Binary)
-        neutral, given = neutral_of(e.op, kind_of(found.old[i])), found.identities[i]
+        neutral, given = neutral_of(e.op, kind_of(found.reducer.lhs[i])), found.reducer.identity_element[i]
         if neutral is None or not isinstance(given, (IntImm, FloatImm)) or neutral.value != given.value:
             return none
-    if len(plain) == len(found.results):
+    if len(plain) == len(found.reducer.result):
         return found
     if plain:
         return none
     begin = []
-    for e, old, new in zip(found.identities, found.old, found.new):
+    for e, old, new in zip(found.reducer.identity_element, found.reducer.lhs, found.reducer.rhs):
         ends = [min_value(old.dtype), max_value(old.dtype)]
         place = next((n for n, x in zip((0, 2), ends) if getattr(x, "value", None) == getattr(e, "value", None)), None)
-        if place is None and _is_compared(found.results, {old, new}):
+        if place is None and _is_compared(found.reducer.result, {old, new}):
             return none
         begin.append(_OTHER if place is None else place)
-    points = list(itertools.product(range(3), repeat=len(found.results)))
+    points = list(itertools.product(range(3), repeat=len(found.reducer.result)))
     join, start = _function(found), tuple(begin)
     for a, b, c in itertools.product(points, repeat=3):
         if join(join(a, b), c) != join(a, join(b, c)):
@@ -185,7 +174,9 @@ def _judged(found: Joining, none: str) -> Joining | str:
         if join(join(begun, start), b) != join(begun, b):
             return "there is no matching reducer: the value that it begins with changes what is joined"
     pairs = [(a, b) for a, b in itertools.product(points, repeat=2) if join(a, b) != join(b, a)]
-    keys = [i for i, v in enumerate(zip(found.old, found.new)) if _is_compared(found.results, {*v})]
+    keys = [
+        i for i, v in enumerate(zip(found.reducer.lhs, found.reducer.rhs)) if _is_compared(found.reducer.result, {*v})
+    ]
     only_ties = all(a[i] == b[i] and join(a, b)[i] == join(b, a)[i] for a, b in pairs for i in keys)
     return found._replace(ordered=bool(pairs), only_ties=only_ties)
 
@@ -210,8 +201,8 @@ def _function(found: Joining) -> Callable[[Values, Values], Values]:
     def join(a: Values, b: Values) -> Values:
         made = known.get((a, b))
         if made is None:
-            values = {**dict(zip(found.old, a)), **dict(zip(found.new, b))}
-            made = known[a, b] = tuple(int(evaluate(e, values)) for e in found.results)
+            values = {**dict(zip(found.reducer.lhs, a)), **dict(zip(found.reducer.rhs, b))}
+            made = known[a, b] = tuple(int(evaluate(e, values)) for e in found.reducer.result)
         return made
 
     return join

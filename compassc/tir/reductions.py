@@ -14,6 +14,7 @@ from compassc.ir.dtypes import pointer_type
 from compassc.ir.exprs import Buffer, Expr, Var
 from compassc.ir.names import NamePool
 from compassc.ir.stmts import Body
+from compassc.ir.tensor_stmts import reduced, stored
 from compassc.te.errors import ScheduleError
 from compassc.tir.base import Base
 from compassc.tir.blocks import (
@@ -26,7 +27,6 @@ from compassc.tir.blocks import (
     loop,
     new_block,
     number,
-    reduction,
     uses,
     view,
 )
@@ -129,7 +129,7 @@ class Factoring:
             if not (vendor.names_in_use and joining.only_ties):
                 raise self.error(f"the order in which it joins values matters, and {outside}")
             warnings.warn(f"{self.error(outside).message}: where values tie another of them is taken", stacklevel=2)
-        self.joining = joining
+        self.joining, self.reducer = joining, joining.reducer
         self.kept = self._kept(reducing)
         self.scalar = [(constant(i), len(x.indices)) for x in joining.stores for i in x.indices] == [(0, 1)] * len(
             joining.stores
@@ -180,9 +180,9 @@ class Factoring:
                 Buffer(Var(names.take(f"{old.data.name}_rf"), pointer_type(old.dtype, memory)), old.dtype, shape)
             )
         top = self.loops[0]
-        partial = self._partial(name, made)
-        first = edit((top,), {self.block: (partial,)})
-        return edit(self.tree.function.body, {top: (*first, *behind(self._final(made)))}), made
+        views = list(map(view, made))
+        first = edit((top,), {self.block: (self._partial(name, views),)})
+        return edit(self.tree.function.body, {top: (*first, *behind(self._final(views)))}), made
 
     def _at(self, indices: tuple[Expr, ...], factor: Expr) -> tuple[Expr, ...]:
         return (factor,) if self.scalar else (*indices[: self.place], factor, *indices[self.place :])
@@ -225,11 +225,12 @@ class Factoring:
                     inside.append(at(c, by_loop))
         sources = [at(e, mapping) for e in self.joining.sources]
         if inside:
-            sources = [E.Select(joined(inside), e, i) for e, i in zip(sources, self.joining.identities)]
+            sources = [E.Select(joined(inside), e, i) for e, i in zip(sources, self.reducer.identity_element)]
         indices = self._at(tuple(at(i, mapping) for i in self.joining.stores[0].indices), factor.var)
-        init, update = self._statements(buffers, indices, sources)
+        elements = [E.BufferLoad(b, indices) for b in buffers]
+        init, update = stored(elements, self.reducer.identity_element), reduced(self.reducer, elements, sources)
         if not any(a.is_reduction for a in axes):  # nothing is left to reduce over
-            init, update = (), tuple(S.BufferStore(view(b), indices, e, None) for b, e in zip(buffers, sources))
+            init, update = (), stored(elements, sources)
         return new_block(name, axes, update, init, joined(outside)).replace(annotations=self.block.annotations)
 
     def _lets_begin(self, condition: Expr) -> bool:
@@ -238,13 +239,6 @@ class Factoring:
         facts = facts_of([self.factor])
         first: dict[Var, Expr] = {s.loop_var: s.min for s in self.reducing}
         return vendor.names_in_use and constant(Simplifier(facts).expr(at(condition, first))) == 1
-
-    def _statements(
-        self, buffers: Sequence[Buffer], indices: tuple[Expr, ...], sources: Sequence[Expr]
-    ) -> tuple[Body, Body]:
-        """The beginning of a reduction into buffers, and what joins values to what is there."""
-        values = self.joining.combine([E.BufferLoad(view(b), indices) for b in buffers], sources)
-        return reduction(buffers, indices, self.joining.identities, values)
 
     def _final(self, buffers: list[Buffer]) -> Body:
         """The nest that reduces along the factored loop."""
@@ -256,9 +250,10 @@ class Factoring:
         axes_map: dict[Var, Expr] = dict(renames)
         stores = self.joining.stores
         indices = tuple(at(i, axes_map) for i in stores[0].indices)
-        sources = [E.BufferLoad(view(b), self._at(indices, factor.var)) for b in buffers]
-        init, update = self._statements([x.buffer for x in stores], indices, sources)
-        init = init if self.block.init else ()
+        sources = [E.BufferLoad(b, self._at(indices, factor.var)) for b in buffers]
+        elements = [E.BufferLoad(view(x.buffer), indices) for x in stores]
+        init = stored(elements, self.reducer.identity_element) if self.block.init else ()
+        update = reduced(self.reducer, elements, sources)
         dropped = [self.factor.loop_var, *(s.loop_var for s in self.reducing)]
         where = [at(c, mapping) for c in conjuncts(self.block.predicate) if not uses(c, dropped)]
         made: Body = (new_block(self.block.name_hint, [factor, *spatial], update, init, joined(where)),)
