@@ -412,7 +412,8 @@ def _picked_codes(data: Tensor, codes: _Codes, at: int, count: int, alone: bool)
         if found:
             before = found[-1][(*i[:at], 0, *i[at + 1 :])]
             x = te.Select(before < x if codes.is_ascend else x < before, x, nothing(kind))
-        return reducer(x, axis=k)
+        made: Expr = reducer(x, axis=k)
+        return made
 
     for n in range(count):
         found.append(te.compute([*shape[:at], 1, *shape[at + 1 :]], best, name=f"T_best{n}", tag="comm_reduce"))
@@ -434,7 +435,7 @@ def _at_places(data: Tensor, places: Tensor, at: int) -> Tensor:
 def _nth(found: Sequence[Tensor], i: tuple[Expr, ...], at: int) -> Expr:
     """The element of the tensor whose number an index is."""
     own = [t[(*i[:at], 0, *i[at + 1 :])] for t in found]
-    made = own[-1]
+    made: Expr = own[-1]
     for n in reversed(range(len(own) - 1)):
         made = te.if_then_else(i[at] == n, own[n], made)
     return made
