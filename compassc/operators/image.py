@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["resize2d"]
 
 _MODES = ("half_pixel", "align_corners", "asymmetric")
+_ROWS, _WORTH, _PIECE = 2048, 4096, 4096
+"""Elements of rows of one picture at most, and results at least, for which rows are computed before what lies between them, if
+these are no more than results for each so many bytes of them."""
 
 
 def _source(place: np.float32, old: int, new: int, mode: str, real: type[np.float32]) -> np.float32:
@@ -50,6 +55,38 @@ def _resized(x: Array, size: object, method: str = "linear", mode: str = "half_p
     return np.rint(found) if x.dtype.kind in "iu" else found
 
 
+@dataclass(frozen=True)
+class _Axis:
+    """Where the elements of a new axis lie on the old one."""
+
+    old: int
+    new: int
+    mode: str
+
+    def source(self, i: Expr) -> Expr:
+        place = te.cast(i, "float32")
+        if self.mode == "align_corners":
+            return place * te.const((self.old - 1) / (self.new - 1) if self.new > 1 else 0.0)
+        scale = te.const(self.old / self.new)
+        return place * scale if self.mode == "asymmetric" else (place + te.const(0.5)) * scale - te.const(0.5)
+
+    def inside(self, at: Expr) -> Expr:
+        found: Expr = te.min(te.max(te.cast(at, "int32"), 0), self.old - 1)
+        return found
+
+    def nearest(self, i: Expr) -> Expr:
+        at = self.source(i)
+        if self.mode == "half_pixel":
+            return self.inside(te.ceil(at - te.const(0.5)))
+        return self.inside(te.floor(at + te.const(0.5) if self.mode == "align_corners" else at))
+
+    def around(self, i: Expr) -> tuple[Expr, Expr, Expr]:
+        """The nearest elements before and behind, and how far it is from the first one to the place."""
+        at = self.source(i)
+        low = te.floor(at)
+        return self.inside(low), self.inside(low + te.const(1.0)), at - low
+
+
 @operator(PatternKind.INJECTIVE, 
     _resized, sample((1, 2, 4, 5), [7, 9]), sample((1, 2, 4, 5), [8, 3], "linear", "align_corners"),
     sample((1, 2, 4, 5), [8, 10], "nearest", "asymmetric"), sample((1, 2, 6, 6), [3, 4], "linear", "asymmetric"),
@@ -65,49 +102,44 @@ def resize2d(
             f"topi.image.resize2d has no '{method}' by '{mode}': nearest or linear by {', '.join(_MODES)}"
         )
     (n, c, h, w), (oh, ow) = numbers(data, "resize2d"), pair(size)
-
-    def source(i: Expr, old: int, new: int) -> Expr:
-        scale = (
-            (old - 1) / (new - 1)
-            if mode == "align_corners" and new > 1
-            else 0.0
-            if mode == "align_corners"
-            else old / new
-        )
-        place = te.cast(i, "float32")
-        if mode == "half_pixel":
-            return (place + te.const(0.5)) * te.const(scale) - te.const(0.5)
-        return place * te.const(scale)
-
-    def inside(at: Expr, old: int) -> Expr:
-        found: Expr = te.min(te.max(te.cast(at, "int32"), 0), old - 1)
-        return found
+    y_axis, x_axis = _Axis(h, oh, mode), _Axis(w, ow, mode)
 
     def nearest(b: Expr, k: Expr, y: Expr, x: Expr) -> Expr:
-        places = []
-        for i, old, new in ((y, h, oh), (x, w, ow)):
-            at = source(i, old, new)
-            near = te.floor(at + te.const(0.5)) if mode == "align_corners" else te.floor(at)
-            places.append(inside(te.ceil(at - te.const(0.5)) if mode == "half_pixel" else near, old))
-        found: Expr = data[(b, k, *places)]
+        found: Expr = data[b, k, y_axis.nearest(y), x_axis.nearest(x)]
         return found
 
-    def linear(b: Expr, k: Expr, y: Expr, x: Expr) -> Expr:
-        ends = []
-        for i, old, new in ((y, h, oh), (x, w, ow)):
-            at = source(i, old, new)
-            low = te.floor(at)
-            ends.append((inside(low, old), inside(low + te.const(1.0), old), at - low))
-        (y0, y1, fy), (x0, x1, fx) = ends
-
-        def row(p: Expr) -> Expr:
-            a, z = (te.cast(data[b, k, p, q], "float32") for q in (x0, x1))
-            return a * (te.const(1.0) - fx) + z * fx
-
-        between = row(y0) * (te.const(1.0) - fy) + row(y1) * fy
-        return te.cast(te.nearbyint(between) if data.dtype.is_integer else between, data.dtype)
-
-    made: Tensor = te.compute(
-        [n, c, oh, ow], nearest if method == "nearest" else linear, name="T_resize2d", tag="injective"
-    )
+    element = nearest if method == "nearest" else _linear(data, y_axis, x_axis)
+    made: Tensor = te.compute([n, c, oh, ow], element, name="T_resize2d", tag="injective")
     return made
+
+
+def _linear(data: Tensor, y_axis: _Axis, x_axis: _Axis) -> Callable[[Expr, Expr, Expr, Expr], Expr]:
+    """An element between the four around: of rows, and of tables of places, where they are computed once for several."""
+    n, c, h, w = numbers(data, "resize2d")
+    oh, ow = y_axis.new, x_axis.new
+
+    def in_row(b: Expr, k: Expr, y: Expr, x: Expr) -> Expr:
+        low, high, part = x_axis.around(x)
+        return _between(data[b, k, y, low], data[b, k, y, high], part)
+
+    def table(which: int, name: str) -> Tensor:
+        made: Tensor = te.compute([oh], lambda y: y_axis.around(y)[which], name=f"T_resize2d_{name}", tag="injective")
+        return made
+
+    def element(found: Expr) -> Expr:
+        return te.cast(te.nearbyint(found) if data.dtype.is_integer else found, data.dtype)
+
+    def direct(b: Expr, k: Expr, y: Expr, x: Expr) -> Expr:
+        low, high, part = y_axis.around(y)
+        return element(_between(in_row(b, k, low, x), in_row(b, k, high, x), part))
+
+    pieces = max(-(-oh * ow * data.dtype.bytes // _PIECE), 1)
+    if h * pieces > oh or h * max(w, ow) > _ROWS or n * c * oh * ow < _WORTH:
+        return direct
+    rows: Tensor = te.compute([n, c, h, ow], in_row, name="T_resize2d_rows", tag="injective")
+    lows, highs, parts = (table(which, name) for which, name in enumerate(("low", "high", "part")))
+    return lambda b, k, y, x: element(_between(rows[b, k, lows[y], x], rows[b, k, highs[y], x], parts[y]))
+
+
+def _between(a: Expr, z: Expr, part: Expr) -> Expr:
+    return te.cast(a, "float32") * (te.const(1.0) - part) + te.cast(z, "float32") * part

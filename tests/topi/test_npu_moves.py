@@ -24,6 +24,8 @@ CASES = {
     "pad": ([(62, 90)], ([1, 2], [3, 4])),
     "concatenate": ([(48, 64), (48, 96)], (1,)),
     "flip": ([(40, 130)], (1,)),
+    "resize2d": ([(1, 4, 16, 16)], ([32, 32],)),
+    "resize2d by other factors": ([(1, 6, 8, 16)], ([32, 64], "linear", "asymmetric"), "resize2d"),
     "strided_slice": ([(40, 200)], ([1, 2], [40, 199], [2, 3])),
 }
 
@@ -42,6 +44,13 @@ def test_elements_get_their_places(case, kind):
     targets.build(s, [*tensors, out], TARGET)(*given, found)
     np.testing.assert_array_equal(found, operator.reference(*([given] if len(given) > 1 else given), *options))
     assert found.nbytes < 4096 or "dma_copy" in te.lower(s, [*tensors, out], "k", target=TARGET).script()
+
+
+@pytest.mark.parametrize("size,shared", [([32, 32], True), ([16, 32], True), ([8, 64], False)])
+def test_rows_are_computed_before_what_lies_between_where_several_elements_share_them(size, shared):
+    x = te.placeholder((1, 16, 16, 16), "float16", name="x")
+    for out in (topi.image.resize2d(x, size), topi.relu(topi.image.resize2d(x, size))):
+        assert (topi.schedules.implementation_of([out], TARGET) == "interpolated") is shared
 
 
 @pytest.mark.parametrize("kind", KINDS)

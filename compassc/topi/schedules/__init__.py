@@ -20,7 +20,7 @@ from compassc.te.tensor import PlaceholderOp, Tensor, post_order
 from compassc.topi.schedules.cuda import on_grid, plain, rows_in_blocks, tiles
 from compassc.topi.schedules.host import on_threads
 from compassc.topi.schedules.knobs import Knobs
-from compassc.topi.schedules.moves import moved, moved_out
+from compassc.topi.schedules.moves import interpolated, moved, moved_out
 from compassc.topi.schedules.npu import copied, product_tiles, shared_out, sums_of_products
 from compassc.topi.schedules.reductions import reductions
 from compassc.topi.schedules.rows import streamed
@@ -85,6 +85,7 @@ IMPLEMENTATIONS: dict[str, tuple[Callable[[Schedule, Target, Knobs], None], ...]
         windows,
         streamed,
         reductions,
+        interpolated,
         moved,
         moved_out,
         shared_out,
