@@ -17,7 +17,13 @@ def main(descriptor: int) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal tells all of a command's processes; the first one ends us
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what is temporary is removed
+
+    def end(*_: object) -> None:
+        """Ends the process, so that what is temporary is removed; once, also where it comes just before it is ignored below."""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        sys.exit(1)
+
+    signal.signal(signal.SIGTERM, end)
     os.set_inheritable(descriptor, False)
     shared = b""
     try:

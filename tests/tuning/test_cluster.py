@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -143,6 +145,31 @@ def test_processes_end_without_a_word(capfd: pytest.CaptureFixture[str]) -> None
     with processes(2) as cluster:
         assert dict(cluster.run(is_told_to_end_while_it_ends, None, range(2))) == {0: 0, 1: 1}
     assert capfd.readouterr().err == ""
+
+
+_TOLD_AT_ITS_END = """
+import atexit, os, signal, socket
+from compassc.cluster import worker
+
+replaced = signal.signal
+def told_before(number, handler):
+    if number == signal.SIGTERM and handler == signal.SIG_IGN:
+        signal.signal = replaced
+        signal.raise_signal(number)
+    return replaced(number, handler)
+
+signal.signal = told_before
+atexit.register(signal.raise_signal, signal.SIGTERM)
+ours, theirs = socket.socketpair()
+ours.close()
+worker.main(os.dup(theirs.fileno()))
+"""
+"""A process whose work is over, and which is told to end just before it would ignore that, and again when it ends."""
+
+
+def test_a_process_that_is_told_to_end_at_its_end_says_nothing() -> None:
+    done = subprocess.run([sys.executable, "-c", _TOLD_AT_ITS_END], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
 
 
 def test_what_is_defined_here_alone_is_refused() -> None:
