@@ -1,6 +1,7 @@
 """Files: written whole or not at all, through links, into what is no regular file; read up to a limit; folders held."""
 
 import ast
+import errno
 import os
 import stat
 import subprocess
@@ -279,3 +280,20 @@ def test_a_view_has_what_reading_gives(tmp_path, monkeypatch, size):
         files.view(path, limit(size - 1))
     with pytest.raises(CompassError, match="cannot read"):
         files.view(tmp_path / "missing")
+
+
+@pytest.mark.parametrize(("error", "full"), [(errno.ENOSYS, False), (errno.EPERM, False), (errno.ENOSPC, True)])
+def test_a_large_file_is_written_where_blocks_are_not_given_at_once(tmp_path, monkeypatch, error, full):
+    """And refused, with nothing left of it, where there is no room."""
+
+    def refused(*_):
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(os, "posix_fallocate", refused)
+    parts = [b"ab" * (1 << 20), memoryview(b"cd" * (1 << 20))]
+    if full:
+        with pytest.raises(CompassError, match="No space left"):
+            files.write(tmp_path / "a", parts)
+        assert list(tmp_path.iterdir()) == []
+    else:
+        assert files.write(tmp_path / "a", parts).read_bytes() == b"".join(parts)

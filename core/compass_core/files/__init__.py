@@ -188,7 +188,7 @@ def _make_room(handle: int, size: int) -> None:
         try:
             os.posix_fallocate(handle, 0, size)
         except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENODEV):  # file systems that cannot
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):  # else the file system cannot, or may not
                 raise
 
 
