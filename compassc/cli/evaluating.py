@@ -10,8 +10,8 @@ from pathlib import Path
 from compass_core import files
 from compass_core.progress import time_left
 from compassc.cli.console import Console, artifact
-from compassc.cli.given import Given
 from compassc.cli.models import built_model
+from compassc.cli.option_types import Given
 from compassc.cli.quantizing import pictures_of
 from compassc.cli.remote import asked_session
 from compassc.evaluation.evaluating import check, evaluate

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from compass_core.errors import UsageError
 from compass_core.progress import shown as shown_progress
-from compassc.cli.built import costs, tell
+from compassc.cli.build_report import costs, tell
 from compassc.cli.console import Console, artifact, shown
-from compassc.cli.given import Given
+from compassc.cli.option_types import Given
 from compassc.cli.outputs import hand_over, is_apart, place
 from compassc.cli.pipeline import graph_pass_options, graph_pipeline_text
 from compassc.cli.quantizing import request_of, summary, telling

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import UsageError
 from compassc import pass_manager
-from compassc.cli.arrow import run_arrow
 from compassc.cli.console import Console, artifact
-from compassc.cli.given import Passes
+from compassc.cli.option_types import Passes
+from compassc.cli.single_stage import run_arrow
 from compassc.cli.tables import Table
 from compassc.driver import Request
 
@@ -126,8 +126,8 @@ def pass_tables() -> list[Table]:
 def run_file(console: Console, name: str, source: Path, output: Path | None, request: Request) -> None:
     """Run a stage on the file of the one before, or all stages up to it on a kernel's Python file."""
     if source.suffix == ".py":
-        from compassc.cli.elsewhere import other_target, run_elsewhere
-        from compassc.cli.whole import run_until
+        from compassc.cli.other_targets import other_target, run_elsewhere
+        from compassc.cli.whole_build import run_until
 
         elsewhere = other_target(request.target) if request.target else None
         if elsewhere is not None:

@@ -16,8 +16,8 @@ from compass_core import progress
 from compass_core.errors import UsageError
 from compassc.cli import options
 from compassc.cli.console import Console
-from compassc.cli.given import Calibration as GivenCalibration
-from compassc.cli.given import Given
+from compassc.cli.option_types import Calibration as GivenCalibration
+from compassc.cli.option_types import Given
 from compassc.cli.options import chain
 from compassc.models.build import QuantizeRequest
 

@@ -15,7 +15,7 @@ from compass_runtime.rpc.access import parse_address
 from compass_runtime.rpc.options import Wanted
 from compassc.cli import options
 from compassc.cli.console import Console, shown
-from compassc.cli.given import Given
+from compassc.cli.option_types import Given
 
 if TYPE_CHECKING:
     from compass_runtime.rpc.session import Session

@@ -13,18 +13,18 @@ from compass_core import files, switches
 from compass_core.errors import UsageError
 from compassc.cli import options, quantizing
 from compassc.cli.console import Console, artifact, shown
-from compassc.cli.given import Given
+from compassc.cli.option_types import Given
 from compassc.cli.tables import Table, tables_text
 from compassc.cluster import open_cluster
 from compassc.graph.files import is_graph
 from compassc.importers import is_model
 from compassc.tuning.history import database_file
 from compassc.tuning.measure import MeasureOptions, Metric
-from compassc.tuning.places import Place
 from compassc.tuning.records import candidate_text
 from compassc.tuning.report import report_of
 from compassc.tuning.report_page import page
 from compassc.tuning.search import STRATEGIES
+from compassc.tuning.server_pool import Place
 from compassc.tuning.tasks import tasks_of_file
 from compassc.tuning.tune import TuneOptions, check, tune
 from compassc.tuning.workers import ClusterWorkers

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from compass_core import switches, targets
 from compassc.cli.console import Console, artifact, shown
-from compassc.cli.given import Given
+from compassc.cli.option_types import Given
 from compassc.cli.quantizing import request_of, telling
 from compassc.cli.tables import Table, tables_text
 from compassc.cli.tuning import number_text, pages, progress_line, search_options, store_of

@@ -413,7 +413,7 @@ MODULES: dict[str, Names] = {
     },
     "tvm.tir.schedule.analysis": Names(
         {n: "compassc.tir.queries:" for n in ("has_block", "is_output_block")}
-        | {"suggest_index_map": "compassc.tir.suggested:"}
+        | {"suggest_index_map": "compassc.tir.suggested_layouts:"}
         | {n: "compassc.tir.mapping:" for n in _MAPPINGS.split()}
     ),
     "tvm.tir.schedule.transform": Names({"tile_with_tensor_intrin": "compassc.tir.mapping:"}),

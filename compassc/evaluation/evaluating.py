@@ -16,7 +16,7 @@ from compassc.models.ends import with_real_inputs
 from compassc.models.model import Model
 from compassc.quantizer.data import Pictures
 from compassc.quantizer.execute import at_once
-from compassc.quantizer.following import followed
+from compassc.quantizer.state_sequences import followed
 
 AT_ONCE, TOGETHER = 8, 64
 """Samples of a part, after which progress is told: at least, and at most where the references take so many together."""

@@ -13,7 +13,7 @@ import numpy as np
 from compass_core import files
 from compass_core.arrays import Array
 from compassc.graph import Graph, GraphBuilder
-from compassc.layers.reals import to_raw, to_real
+from compassc.layers.real_values import to_raw, to_real
 from compassc.models import compile
 from compassc.quantizer.compare import run_quantised
 from compassc.quantizer.convert import quantize_with_reasons

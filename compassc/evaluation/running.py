@@ -19,7 +19,7 @@ from compassc.evaluation.metrics import Metric
 from compassc.evaluation.subjects import FLOATS, FRAMEWORK, INTEGERS, SIMULATOR, Subjects, Values, outputs_of
 from compassc.graph import Graph, Layer, LayerError, Tensor, text
 from compassc.graph.dtypes import FLOAT_TYPES
-from compassc.layers.reals import stands_for_itself
+from compassc.layers.real_values import stands_for_itself
 from compassc.layers.threads import blas_on_one_thread
 from compassc.models.model import Model
 from compassc.quantizer import execute

@@ -14,7 +14,7 @@ from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.graph import Graph
 from compassc.layers.declare import evaluate
-from compassc.layers.reals import to_real
+from compassc.layers.real_values import to_real
 from compassc.models.ends import short_name
 from compassc.models.model import Model
 from compassc.quantizer import execute

@@ -20,8 +20,8 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.ir.dtypes import INT32
 from compassc.layers.emit import as_stored
-from compassc.layers.joins import across_sum, add_to_pair
 from compassc.layers.kernels import follow
+from compassc.layers.lane_arithmetic import across_sum, add_to_pair
 from compassc.layers.layer_kernel import Lanes, LayerKernel, tail
 from compassc.layers.machine import Share, tasks
 from compassc.layers.streams import bytes_of

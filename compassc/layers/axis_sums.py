@@ -10,7 +10,7 @@ from compassc.graph import LayerError
 from compassc.ir.dtypes import dtype as type_of
 from compassc.layers.axes import AxisLoop
 from compassc.layers.byte_functions import BYTES
-from compassc.layers.joins import across_sum_pair, carry_pair, divide_long, divide_rounded
+from compassc.layers.lane_arithmetic import across_sum_pair, carry_pair, divide_long, divide_rounded
 from compassc.layers.vectors import LANES, clamp, everywhere, halves_of, product_of_halves
 
 Term = Callable[[Value], Expression]

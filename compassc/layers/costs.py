@@ -11,7 +11,7 @@ from typing import NamedTuple
 from compass_core.errors import CompassError
 from compass_core.reading.limits import LAYER_BYTES, LAYER_OPERATIONS
 from compassc.graph import Layer, LayerError
-from compassc.layers.consistency import described
+from compassc.layers.layer_checks import described
 from compassc.layers.windows import window_of
 
 PRODUCTS = ("FullyConnected", "MatMul", "MatMulInteger", "Gemm")

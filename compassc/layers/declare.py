@@ -24,7 +24,7 @@ from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import FLOAT_TYPES, INTEGER_TYPES, numpy_dtype
 from compassc.graph.values import Value, parse_value
 from compassc.layers import families
-from compassc.layers.consistency import check, described, fault_of
+from compassc.layers.layer_checks import check, described, fault_of
 from compassc.layers.stored_weights import with_real_weights
 from compassc.operators.calls import Calls, References, all_operators
 from compassc.operators.patterns import PatternKind

@@ -15,8 +15,8 @@ from compassc import te, topi
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import FLOAT_TYPES, numpy_dtype
 from compassc.ir.errors import ExpressionError
-from compassc.layers.consistency import check
 from compassc.layers.declare import all_types, consistent, evaluate
+from compassc.layers.layer_checks import check
 from compassc.layers.layer_kernel import Kernel
 from compassc.layers.stored_weights import with_real_weights
 from compassc.operators.calls import Expressions

@@ -14,12 +14,12 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers import families
 from compassc.layers.choices import choose, is_asked, recorded, wanted
-from compassc.layers.consistency import check
 from compassc.layers.declare import all_types, consistent
 from compassc.layers.emit import as_stored
+from compassc.layers.empty_kernels import kernel_of_nothing
+from compassc.layers.layer_checks import check
 from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.machine import configuration, settled
-from compassc.layers.nothing import kernel_of_nothing
 from compassc.layers.stored_weights import with_real_weights
 
 Step = Callable[..., "Value | tuple[Value, ...]"]

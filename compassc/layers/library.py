@@ -33,7 +33,7 @@ from compassc.layers.declare import all_types
 from compassc.layers.kernel_cache import KernelCache
 from compassc.layers.kernels import load_kernels
 from compassc.layers.launches import JOIN, group
-from compassc.layers.launches._told import as_told
+from compassc.layers.launches._requested import as_told
 from compassc.layers.layer_kernel import Kernel
 from compassc.layers.views import make_views
 from compassc.pass_manager import PassOptions

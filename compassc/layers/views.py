@@ -7,9 +7,9 @@ from compass_core.aipubin.dtypes import element_dtype
 from compassc.gbuilder.memory import ALIGN, nbytes
 from compassc.gbuilder.nodes import Node, Nodes
 from compassc.graph import LayerError
-from compassc.layers.consistency import check
 from compassc.layers.declare import all_types
 from compassc.layers.families.movement.parts import offset_of, parts_of
+from compassc.layers.layer_checks import check
 
 VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "NoOp"})
 PARTS = frozenset({"Split", "Slice", "StridedSlice", "Crop"})

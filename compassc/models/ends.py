@@ -14,7 +14,7 @@ from compass_core.errors import CompassError, UsageError
 from compassc.graph import Graph, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.states import State, shown_inputs, states_of, with_states
-from compassc.layers.reals import stands_for_itself, to_raw
+from compassc.layers.real_values import stands_for_itself, to_raw
 
 Sample = dict[str, Array]
 """Inputs by the names of their tensors, in the graph's shapes."""

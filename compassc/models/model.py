@@ -22,7 +22,7 @@ from compassc.graph import Graph, Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.files import load
 from compassc.graph.states import shown_outputs
-from compassc.layers.reals import to_real
+from compassc.layers.real_values import to_real
 from compassc.models.build import ModelBuild, ModelRequest, QuantizeRequest, read_record, run_model_build
 from compassc.models.ends import Sample, elements_of, is_quantised, named, samples_of, short_name, the_sample
 

@@ -25,8 +25,8 @@ from ..ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
 from ..ir.visit import Rewriter, Rewritten, all_exprs, rewrites, substitute_body, walk_stmts
 from ._events import Started, bit, wait
-from ._rooms import Room, rooms
-from ._turns import Move, Turn, Turns, refusal, shown
+from ._pipelined_transfers import Move, Turn, Turns, refusal, shown
+from ._sram_pieces import Room, rooms
 
 NAME = "PipelineLoops"
 ONE = IntImm(INT32, 1)

@@ -16,7 +16,7 @@ from ..language.dispatch import LOCAL
 from .checks import Races, StorageMonitor, Unfinished
 from .descriptors import Chain, PyDescPointer
 from .memory import Storage, pointer_of
-from .where import current_span
+from .source_lines import current_span
 
 
 def prepare(name: str, pointers: Sequence[object]) -> Callable[[], None]:

@@ -14,7 +14,7 @@ from ..language.dispatch import LOCAL, register_ir_api
 from ..language.specs import check_alloc, check_stages, const_table, shape_items
 from .checks import wanted
 from .memory import PyBuffer, PyPointer, Storage, index_of, pointer_of
-from .vector_turns import watched_turns
+from .vector_iterations import watched_turns
 
 if TYPE_CHECKING:
     from .session import Session

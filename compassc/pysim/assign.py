@@ -26,12 +26,12 @@ from compassc.ops.core import Op
 from ..language import api
 from ..language.functions import Macro
 from ..language.source import SET_TRACE, definition
+from .address_arithmetic import SHORT, moved
 from .bools import OPERATORS, PREFIXES, Bools, calculate
 from .code import KERNEL_CODE, MACRO_CODE, GeneratedCode
 from .contents import assigned, bound, chosen, copied, fresh, is_none, known, loop, named, shown, sides
 from .debug import stop
 from .impl import pysim_impl
-from .moved import SHORT, moved
 from .paste import addressed, pasted
 
 _MARK = "\0compassc constant "

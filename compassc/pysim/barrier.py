@@ -8,7 +8,7 @@ from types import FrameType
 
 from compass_core.errors import CompassError, Note
 
-from .where import user_span
+from .source_lines import user_span
 
 
 class Aborted(BaseException):

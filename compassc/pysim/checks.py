@@ -29,10 +29,10 @@ from compass_core.switches import PYSIM_CHECK, PYSIM_CHECKS
 from compassc.ir.dtypes import DataType
 
 from ..language.dispatch import LOCAL
-from .where import current_span
+from .source_lines import current_span
 
 if TYPE_CHECKING:
-    from .direct import Function
+    from .fast_paths import Function
 
 _CHOSEN: ContextVar[frozenset[str] | None] = ContextVar("checks", default=None)
 

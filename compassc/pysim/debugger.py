@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from ..language.dispatch import LOCAL
 from .code import MACRO_CODE
-from .turns import give_turn, take_turn
-from .where import is_user_code
+from .debug_turns import give_turn, take_turn
+from .source_lines import is_user_code
 
 _NEVER = -1
 """The line at which a debugger stops next that was told to continue."""

@@ -19,7 +19,7 @@ from compassc.ops.typing import Operand, is_literal, type_error
 
 from ..language.tiles.tile import Tile, apply
 from .checks import DIVIDING, PLANS, arithmetic_checked, wanted
-from .direct import direct
+from .fast_paths import direct
 from .masks import mask_array
 from .meanings import Meaning, meaning_of
 from .values import Conversion, PyVar, python_number, to_element

@@ -33,12 +33,12 @@ from .addresses import Addresses
 from .barrier import Aborted, TecBarrier
 from .checks import Doubt, Races, StorageMonitor, chosen, prepare_plans, settle
 from .debug import breakpoints
+from .debug_turns import give_turn
 from .impl import Side, pysim_impl
 from .memory import Storage
+from .source_lines import located, user_span
 from .tiles import PyMachine
-from .turns import give_turn
-from .vector_turns import VectorTurns
-from .where import located, user_span
+from .vector_iterations import VectorTurns
 
 _SINGLE_THREAD_VARIABLES = ("CPS_TVM_PYSIM_SINGLE_THREAD", "AIPU_TVM_PYSIM_SINGLE_THREAD")
 _GRACE = 1.0

@@ -34,7 +34,7 @@ from compassc.ops.typing import (
 
 from ..language.specs import VALUE_ATTRIBUTES
 from .checks import PLANS, arithmetic_checked, check_narrowing
-from .direct import Function, quotient
+from .fast_paths import Function, quotient
 from .meanings import meaning_of
 
 PINNED: set[bool] = set()

@@ -9,7 +9,7 @@ from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.graph import Graph, Layer, Tensor
 from compassc.graph.run import run_graph
-from compassc.layers.reals import to_raw, to_real
+from compassc.layers.real_values import to_raw, to_real
 from compassc.quantizer.data import Samples
 from compassc.quantizer.execute import Sample, run
 from compassc.quantizer.job import is_float

@@ -18,18 +18,18 @@ from compassc.graph.values import Value
 from compassc.layers.declare import all_types, store
 from compassc.layers.kernels import kernel_of, load_kernels
 from compassc.layers.machine import configuration
+from compassc.quantizer.coordinates import OF_PLACES, of_input, wide_places
 from compassc.quantizer.job import MARKS, Job, NotQuantised, is_float, whole_type
 from compassc.quantizer.numbers import ASYMMETRIC, Levels, levels, limits_of, stored
-from compassc.quantizer.places import OF_PLACES, of_input, wide_places
 from compassc.quantizer.poles import with_float_poles
 from compassc.quantizer.prepare import prepared
-from compassc.quantizer.rows import TYPES as LINEAR_TYPES
 from compassc.quantizer.rules import NO_RULE, all_rules
 from compassc.quantizer.rules.moves import MOVES
 from compassc.quantizer.settings import LayerSettings, Settings
 from compassc.quantizer.statistics import Calibration, Record
 from compassc.quantizer.strategies import Range, parse
 from compassc.quantizer.unify import given_ranges, unified
+from compassc.quantizer.weight_operands import TYPES as LINEAR_TYPES
 
 HALF_MOST = 65504.0
 """The largest float16."""

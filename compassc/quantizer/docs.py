@@ -9,7 +9,7 @@ from compass_core import files
 from compassc.layers.declare import LayerType, all_types
 from compassc.layers.families.activation.reference import METHOD_OF
 from compassc.quantizer.convert import why_no_rule
-from compassc.quantizer.places import OF_PLACES, TAKEN
+from compassc.quantizer.coordinates import OF_PLACES, TAKEN
 from compassc.quantizer.rules import all_rules
 from compassc.quantizer.settings import FLOAT_TYPES, PRESET_LAYERS, PRESETS
 from compassc.quantizer.tables import FASTER_AS_FLOATS

@@ -21,7 +21,7 @@ from compassc.graph.states import RECURRENT
 from compassc.layers.costs import check_cost
 from compassc.layers.declare import evaluate
 from compassc.layers.threads import blas_on_one_thread
-from compassc.quantizer.fast import fast_layers
+from compassc.quantizer.fast_references import fast_layers
 
 Sample = Mapping[str, Array]
 """Inputs by the names of their tensors."""

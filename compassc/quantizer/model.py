@@ -12,10 +12,10 @@ from compass_core.errors import CompassError
 from compassc.graph import Graph
 from compassc.quantizer.convert import quantize_with_reasons
 from compassc.quantizer.data import Pictures, Samples, load
-from compassc.quantizer.following import followed
 from compassc.quantizer.observe import calibrate
 from compassc.quantizer.prepare import prepared
 from compassc.quantizer.settings import Settings
+from compassc.quantizer.state_sequences import followed
 from compassc.quantizer.statistics import Calibration
 from compassc.quantizer.verdict import judge, parted
 

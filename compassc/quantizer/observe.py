@@ -12,14 +12,14 @@ from compass_core.errors import CompassError
 from compassc.graph import Graph, Layer
 from compassc.graph.dtypes import FLOAT_TYPES
 from compassc.quantizer.execute import Sample, run_all
-from compassc.quantizer.inside import INSIDE
+from compassc.quantizer.inner_values import INSIDE
 from compassc.quantizer.numbers import EPSILON
 from compassc.quantizer.prepare import prepared
-from compassc.quantizer.rows import rows_of
 from compassc.quantizer.settings import LayerSettings, Settings
 from compassc.quantizer.statistics import Calibration, Moments, NotFinite, Record
 from compassc.quantizer.strategies import parse
 from compassc.quantizer.tables import has_table
+from compassc.quantizer.weight_operands import rows_of
 
 
 class _Observer:

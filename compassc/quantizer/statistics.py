@@ -138,13 +138,15 @@ class Calibration:
 
     def save(self, path: Path | str) -> None:
         """Writes an .npz file, as `load` reads it."""
-        from compassc.quantizer import kept
 
-        kept.save(self, Path(path))
+        from compassc.quantizer import statistics_files
+
+        statistics_files.save(self, Path(path))
 
     @classmethod
     def load(cls, path: Path | str) -> Calibration:
         """The calibration of a file that `save` wrote. CompassError for another file."""
-        from compassc.quantizer import kept
 
-        return kept.load(Path(path))
+        from compassc.quantizer import statistics_files
+
+        return statistics_files.load(Path(path))

@@ -13,7 +13,7 @@ from compass_core.errors import CompassError
 from compassc.graph import Layer
 from compassc.layers.declare import evaluate
 from compassc.layers.families.activation.reference import METHOD_OF, PLAIN, RECTIFIERS, method_of, table_base
-from compassc.layers.reals import to_real
+from compassc.layers.real_values import to_real
 from compassc.quantizer.job import Job, NotQuantised
 from compassc.quantizer.numbers import exact_positions, real, stored
 from compassc.quantizer.similarity import Similarity

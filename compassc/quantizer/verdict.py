@@ -12,7 +12,7 @@ from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.graph import Graph, Layer, LayerError, Tensor
 from compassc.layers.declare import evaluate
-from compassc.layers.reals import to_raw, to_real
+from compassc.layers.real_values import to_raw, to_real
 from compassc.quantizer.compare import MEASURED, Compared, outputs_of
 from compassc.quantizer.data import Samples
 from compassc.quantizer.execute import compute, run

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from compassc.reference.primitives import Example, Family
+from compassc.tir.annotations import Notes
 from compassc.tir.blockize import Blockizing
 from compassc.tir.caching import Caching
 from compassc.tir.index_caching import IndexCaching
 from compassc.tir.inlining import Inlining
 from compassc.tir.layouts import Layouts
 from compassc.tir.loops import Loops
-from compassc.tir.notes import Notes
 from compassc.tir.partition import Partitioning
 from compassc.tir.placement import Placement
 from compassc.tir.reductions import Reductions

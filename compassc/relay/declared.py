@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-FAMILIES = "elementwise broadcast reduction shapes slices creation indexing sorting convolution linear pooling normalisation padding resizing image quantised vision spectra dynamic random notes"
+FAMILIES = "elementwise broadcast reduction shapes slices creation indexing sorting convolution linear pooling normalisation padding resizing image quantised vision spectra dynamic random annotations"
 MODULES: tuple[str, ...] = (*(f"ops.{name}" for name in FAMILIES.split()), "qnn.lowering", "qnn.integer_rules")
 """Modules of this package, by name: those of operators, and what quantised ones are lowered to and made of."""
 

@@ -18,7 +18,7 @@ from compassc.ir.visit import substitute, substitute_body
 from compassc.te.bound_statements import Match, Parts
 from compassc.te.bound_statements import Target as Part
 from compassc.te.errors import LowerError
-from compassc.te.rolling import Round
+from compassc.te.rolling_buffers import Round
 from compassc.te.schedule.loops import full_extent
 from compassc.te.tensor_calls import bind_sizes
 

@@ -20,7 +20,7 @@ from compassc.ir.visit import all_exprs, walk_exprs, walk_stmts
 from compassc.te.errors import NoSymbol, ScheduleError
 from compassc.tir.blocks import declared
 from compassc.tir.canonical import canonical
-from compassc.tir.cover import open_loops_are_whole
+from compassc.tir.region_cover import open_loops_are_whole
 from compassc.tir.roots import ROOT
 from compassc.tir.trace import BlockRV, ExprRV, LoopRV, Symbol, Trace
 from compassc.tir.tree import Tree
@@ -194,7 +194,7 @@ class Base:
                 marked.append(tree.blocks[place.key] if isinstance(place.key, str) else tree.loops[place.key])
 
         def text() -> str:
-            from compassc.tir.underline import underlined
+            from compassc.tir.underlined_text import underlined
 
             return underlined(function, marked)
 

@@ -33,9 +33,9 @@ from compassc.tir.blocks import (
 )
 from compassc.tir.caching import common_around
 from compassc.tir.checks import why_foreign, why_unordered
-from compassc.tir.cover import facts_of
 from compassc.tir.digits import sum_of
 from compassc.tir.intrinsics import TensorIntrin, tensorized
+from compassc.tir.region_cover import facts_of
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree, body_of, direct_blocks, edit
 

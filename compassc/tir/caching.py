@@ -36,7 +36,7 @@ from compassc.tir.blocks import (
 )
 from compassc.tir.canonical import EXPLICIT
 from compassc.tir.checks import read, writers, written
-from compassc.tir.copied import (
+from compassc.tir.copy_checks import (
     check_all_points,
     check_apart,
     check_cover,
@@ -46,7 +46,7 @@ from compassc.tir.copied import (
     goes_on,
     only_access,
 )
-from compassc.tir.cover import (
+from compassc.tir.region_cover import (
     data_of,
     facts_of,
     reach_of,

@@ -17,7 +17,7 @@ from compassc.ir.stmts import EXPRESSIONS
 from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.te.errors import ScheduleError
 from compassc.tir.blocks import Axis, add, at, axes_of, constant, mul, reduction_parts, uses
-from compassc.tir.cover import data_of, facts_of, turn_gives, turn_writes
+from compassc.tir.region_cover import data_of, facts_of, turn_gives, turn_writes
 from compassc.tir.tree import Tree, direct_blocks
 
 
@@ -309,7 +309,7 @@ def _shapes(tree: Tree) -> dict[Var, Sequence[Expr]]:
 
 def why_foreign(tree: Tree, block: S.Block) -> str:
     """Why the condition of a block says more than that its axes are in their ranges; an empty text where it does not."""
-    from compassc.tir.implied import implied
+    from compassc.tir.implied_conditions import implied
 
     facts = facts_of(tree.loops_around(block, all_of_them=True))
     for c in conjuncts(block.predicate):

@@ -24,7 +24,7 @@ from compassc.tir.blocks import (
     sub,
     uses,
 )
-from compassc.tir.cover import data_of
+from compassc.tir.region_cover import data_of
 from compassc.tir.regions import touched
 from compassc.tir.tree import Tree, edit
 

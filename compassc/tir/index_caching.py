@@ -16,7 +16,7 @@ from compassc.ir.visit import Rewriter, rewrites, walk_exprs, walk_stmts
 from compassc.te.errors import ScheduleError
 from compassc.tir.blocks import Axis, at, axes_of, constant, new_block, uses, view
 from compassc.tir.caching import Caching, again, allocated, insert, loops_of, memory_scope
-from compassc.tir.copied import only_access
+from compassc.tir.copy_checks import only_access
 from compassc.tir.index_map import as_index_map
 from compassc.tir.trace import BlockRV, instruction
 from compassc.tir.tree import edit_block

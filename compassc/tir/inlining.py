@@ -32,11 +32,11 @@ from compassc.tir.checks import (
     why_not_kept,
     writers,
 )
-from compassc.tir.copied import why_not_all_points
-from compassc.tir.cover import facts_of, fills, plain_index, turn_writes, writes_of
+from compassc.tir.copy_checks import why_not_all_points
 from compassc.tir.index_map import IndexMap
 from compassc.tir.placement import check_only_flow, unconditional
 from compassc.tir.queries import is_output
+from compassc.tir.region_cover import facts_of, fills, plain_index, turn_writes, writes_of
 from compassc.tir.trace import BlockRV, instruction
 from compassc.tir.tree import Tree, edit
 

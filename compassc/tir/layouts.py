@@ -18,16 +18,16 @@ from compassc.ir.stmts import Body
 from compassc.ir.visit import substitute_body, walk_exprs
 from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address
+from compassc.tir.annotations import Notes
 from compassc.tir.blocks import Axis, add, at, axes_of, constant, loop, new_block, number, uses, view, with_axes
+from compassc.tir.buffer_rewriting import Replaced
 from compassc.tir.caching import allocated, loops_of, rebuffered
 from compassc.tir.checks import accumulates, has_effects, read, single_store, why_foreign, why_unordered, written
-from compassc.tir.cover import always_stores, facts_of
-from compassc.tir.cut import cut_to
 from compassc.tir.index_map import as_index_map
-from compassc.tir.notes import Notes
+from compassc.tir.loop_domains import cut_to
 from compassc.tir.padding import Padded
 from compassc.tir.placement import unconditional
-from compassc.tir.relaid import Replaced
+from compassc.tir.region_cover import always_stores, facts_of
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree, edit
 

@@ -31,8 +31,8 @@ from compassc.tir.checks import (
     why_unordered,
     written,
 )
-from compassc.tir.cover import facts_of
 from compassc.tir.decompose import kinds_over
+from compassc.tir.region_cover import facts_of
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree, direct_blocks, edit
 

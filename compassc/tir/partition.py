@@ -19,12 +19,12 @@ from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address
 from compassc.tir.base import Base
 from compassc.tir.blocks import axes_of, constant, fresh, loop_axes, new_block, number, renamed, uses
+from compassc.tir.buffer_rewriting import Replaced
 from compassc.tir.caching import Caching
 from compassc.tir.checks import why_foreign, written
-from compassc.tir.cover import data_of, facts_of, plain_index, reach_of, turn_writes
 from compassc.tir.decompose import kinds_over
 from compassc.tir.queries import consumers_of, is_output
-from compassc.tir.relaid import Replaced
+from compassc.tir.region_cover import data_of, facts_of, plain_index, reach_of, turn_writes
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree, direct_blocks, edit
 

@@ -24,8 +24,10 @@ from compassc.tir.checks import (
     why_not_kept,
     written,
 )
-from compassc.tir.copied import why_not_all_points
-from compassc.tir.cover import (
+from compassc.tir.copy_checks import why_not_all_points
+from compassc.tir.digits import apart, ranges_of
+from compassc.tir.queries import consumers_of, is_output, producers_of
+from compassc.tir.region_cover import (
     data_of,
     facts_of,
     fills,
@@ -37,8 +39,6 @@ from compassc.tir.cover import (
     within,
     writes_of,
 )
-from compassc.tir.digits import apart, ranges_of
-from compassc.tir.queries import consumers_of, is_output, producers_of
 from compassc.tir.regions import Spans, box
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree, edit, edit_loop

@@ -32,9 +32,9 @@ from compassc.tir.blocks import (
 )
 from compassc.tir.caching import allocated
 from compassc.tir.checks import why_foreign, why_no_reduction
-from compassc.tir.cover import facts_of
 from compassc.tir.decompose import around_reduction, decomposed, reduction_loops
 from compassc.tir.reducers import joining_of
+from compassc.tir.region_cover import facts_of
 from compassc.tir.trace import BlockRV, LoopRV, instruction
 from compassc.tir.tree import Tree, edit
 

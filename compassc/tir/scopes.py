@@ -12,7 +12,7 @@ from compassc.ir import stmts as S
 from compassc.ir.exprs import BufferRegion, Expr, Var
 from compassc.tir.blocks import constant, declared
 from compassc.tir.checks import read, written
-from compassc.tir.cover import fills, reach_of, reads_of, spans_of, turn_gives, turns_of, writes_of
+from compassc.tir.region_cover import fills, reach_of, reads_of, spans_of, turn_gives, turns_of, writes_of
 from compassc.tir.tree import Tree
 
 

@@ -37,8 +37,8 @@ from compassc import gbuilder
 from compassc.driver.files import json_text
 from compassc.toolchain.unit import LineMap, joined_unit
 from compassc.tuning.artifact import Artifact, Feed, Refused, artifact, renamed, without_shared, words
-from compassc.tuning.places import GONE, Place
 from compassc.tuning.result import ERRORS, Metric, Result
+from compassc.tuning.server_pool import GONE, Place
 from compassc.tuning.space import Candidate
 from compassc.tuning.task import Task
 

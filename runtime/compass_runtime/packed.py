@@ -132,7 +132,7 @@ def get_global_func(name: str, allow_missing: bool = False) -> PackedFunc | None
     """
     found = _functions.get(name)
     if found is None and name.startswith(_BROUGHT):
-        import_module("compass_runtime.brought")
+        import_module("compass_runtime.shipped_functions")
         found = _functions.get(name)
     if found is None and name.startswith(_OLDER):
         found = _functions.get(f"target.build.{name.removeprefix(_OLDER)}")

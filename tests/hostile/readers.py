@@ -150,11 +150,11 @@ def _archive_mutant(pool: list[bytes], source: random.Random) -> bytes:
 
 
 def _statistics_answer(data: bytes, known: Container[str], thorough: bool) -> str:
-    from compassc.quantizer import kept
+    from compassc.quantizer import statistics_files
     from compassc.quantizer.convert import quantize_with_reasons
 
     def read() -> str:
-        calibration, said = kept.parse(data, "x.npz"), []
+        calibration, said = statistics_files.parse(data, "x.npz"), []
         for settings in _settings():
             try:
                 said.append(str(len(quantize_with_reasons(_network(), calibration, settings).graph.layers)))

@@ -10,7 +10,7 @@ import pytest
 from compassc.graph import LayerError, Tensor
 from compassc.layers import axes, remapping, streams
 from compassc.layers.declare import evaluate
-from compassc.layers.families.linear import depthwise, products, quads, tiles
+from compassc.layers.families.linear import depthwise, depthwise_bytes, products, tiles
 from compassc.layers.families.resize import kernels as resize
 from compassc.layers.kernels import kernel_of
 from compassc.layers.machine import Share, planned_for
@@ -26,8 +26,8 @@ ROOM: list[tuple[ModuleType, str, Share]] = [
     (axes, "SLAB", Share(1)),
     (resize, "STAGED", Share(1, 32)),
     (depthwise, "INPUT", Share(5, 32)),
-    (quads, "WORDS", Share(5, 32)),
-    (quads, "RAW", Share(15, 256)),
+    (depthwise_bytes, "WORDS", Share(5, 32)),
+    (depthwise_bytes, "RAW", Share(15, 256)),
     (tiles, "INPUT", Share(1, 16)),
     (products, "INPUT", Share(1, 16)),
     (tiles, "SEGMENT", Share(3, 128)),

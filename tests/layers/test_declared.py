@@ -13,7 +13,7 @@ from compassc.gbuilder.build import GraphOptions, build_in_memory
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.build import GraphBuilder
 from compassc.graph.dtypes import numpy_dtype
-from compassc.layers import consistency, docs
+from compassc.layers import docs, layer_checks
 from compassc.layers.declare import all_types, evaluate
 from compassc.layers.kernels import BUILDERS, STEPS, kernel_of, load_kernels
 from compassc.layers.samples import SAMPLES, Draw, drawn
@@ -179,8 +179,8 @@ def test_a_norm_without_factors_takes_none():
 
 
 def test_a_layer_is_looked_at_once_and_again_when_it_has_other_values(monkeypatch):
-    looked, check = [], consistency._check
-    monkeypatch.setattr(consistency, "_check", lambda declared, layer: (looked.append(layer), check(declared, layer)))
+    looked, check = [], layer_checks._check
+    monkeypatch.setattr(layer_checks, "_check", lambda declared, layer: (looked.append(layer), check(declared, layer)))
     attributes, x = dict[str, object](axis=1), np.ones((1, 4), np.float32)
     layer = Layer("l", "Softmax", (Tensor("x", (1, 4), "float32"),), (Tensor("y", (1, 4), "float32"),), attributes)
     for _ in range(3):

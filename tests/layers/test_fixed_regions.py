@@ -11,7 +11,7 @@ import pytest
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import kernel_of
-from compassc.layers.reals import to_raw
+from compassc.layers.real_values import to_raw
 from tests.layers.cases import Array, drawn, layer_of, same, tensor
 
 INTEGERS = ("int8", "uint8", "int16", "uint16")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compassc.graph.run import run_graph
-from compassc.layers.reals import to_raw
+from compassc.layers.real_values import to_raw
 from tests.choosing import chosen
 from tests.networks.catalogue import NETWORKS
 from tests.networks.whole import FORMS, drawn, faults, in_form, layer_faults, network

@@ -17,7 +17,7 @@ from compassc.graph import Graph, Layer, Tensor, files, passes, verify
 from compassc.graph.dtypes import numpy_dtype
 from compassc.importers import import_object
 from compassc.layers.declare import BOUNDS, evaluate
-from compassc.layers.reals import to_raw
+from compassc.layers.real_values import to_raw
 from compassc.quantizer import Settings, calibrate
 from compassc.quantizer.convert import quantize_with_reasons
 from compassc.quantizer.numbers import ASYMMETRIC

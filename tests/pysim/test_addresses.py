@@ -12,8 +12,8 @@ from compass_core.errors import CompassError
 from compassc import pysim
 from compassc.dsl import script as S
 from compassc.ir.dtypes import dtype
+from compassc.pysim.address_arithmetic import moved
 from compassc.pysim.memory import PyPointer, Storage
-from compassc.pysim.moved import moved
 from compassc.pysim.values import PyVar
 
 NUMBERS = st.sampled_from([0, 1, 7, 8, -1, 48, 65535, 2**31 - 1, -(2**31), 2**31, 2**40])

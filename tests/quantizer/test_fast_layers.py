@@ -9,7 +9,7 @@ from compassc.graph import Tensor
 from compassc.layers.declare import evaluate
 from compassc.layers.samples.draw import Draw, drawn
 from compassc.quantizer.execute import compute
-from compassc.quantizer.fast import erf, fast_layers, product
+from compassc.quantizer.fast_references import erf, fast_layers, product
 
 SHAPES = [(2, 9, 7, 8), (1, 16), (3, 5, 24)]
 
@@ -98,6 +98,6 @@ def test_a_forked_process_has_threads_of_its_own():
 
 
 def gelu_of_many(seed: int) -> float:
-    from compassc.quantizer.fast import by_pieces, gelu
+    from compassc.quantizer.fast_references import by_pieces, gelu
 
     return float(by_pieces(gelu, np.random.default_rng(seed).standard_normal(1 << 17).astype(np.float32)).sum())

@@ -9,7 +9,7 @@ from compass_runtime import Program
 from compassc.gbuilder.build import GraphOptions, build_model
 from compassc.graph import Graph, GraphBuilder, files, verify
 from compassc.graph.run import run_graph
-from compassc.layers.reals import to_raw
+from compassc.layers.real_values import to_raw
 from compassc.quantizer import Settings, quantize_model
 from compassc.quantizer.compare import run_quantised
 from compassc.quantizer.model import Outcome

@@ -15,7 +15,7 @@ from compassc.gbuilder.build import GraphOptions, build_model
 from compassc.graph import Graph, files, passes, verify
 from compassc.graph.run import run_graph
 from compassc.importers import import_object
-from compassc.layers.reals import to_raw
+from compassc.layers.real_values import to_raw
 from compassc.quantizer import Settings, quantize_model
 from compassc.quantizer.compare import output_cosine, similarity
 from tests.importers import networks

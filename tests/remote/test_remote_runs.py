@@ -175,21 +175,21 @@ def test_names_of_the_framework() -> None:
 
 def test_candidates_of_a_search_run_there(board: rpc.Tracker) -> None:
     """They cost what they cost here; faults are the candidates', and a server that is lost is another one's turn."""
-    from compassc.tuning import measure, places
+    from compassc.tuning import measure, server_pool
     from compassc.tuning.tasks import tasks_of_file
 
     source = Path(__file__).parents[1] / "tuning" / "tuned_kernel.py"
     (task,) = tasks_of_file(source, "twofold", "X2_1204", {"n": 256})
     candidates = [{"TILE": tile, "SPOILT": spoilt} for tile, spoilt in [(32, 0), (8, 0), (64, 1)]]
-    place = places.Place(f"{board.host}:{board.port}", "juno,X2_1204")
+    place = server_pool.Place(f"{board.host}:{board.port}", "juno,X2_1204")
     here = measure.measure(task, candidates)
     there = measure.measure(task, candidates, measure.MeasureOptions(place=place))
     assert [(r.cost, r.error) for r in there] == [(r.cost, r.error) for r in here]
     assert [r.error for r in there] == ["", "", "wrong"]
-    places._sessions[place].channel.sock.close()
+    server_pool._sessions[place].channel.sock.close()
     timed = measure.measure(task, candidates[:1], measure.MeasureOptions("seconds", place=place))
     assert timed[0].ok and timed[0].cost > 0
-    places._sessions.pop(place).close()
+    server_pool._sessions.pop(place).close()
 
 
 def test_a_search_on_servers(board: rpc.Tracker, compassc: Any) -> None:

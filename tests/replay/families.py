@@ -191,7 +191,7 @@ def steady(found: Calibration) -> Calibration:
 
 def _graph(graph: Graph, inputs: Mapping[str, np.ndarray[Any, Any]], target: str) -> tuple[Outcome, list[Program]]:
     from compassc.gbuilder.build import GraphOptions, build_in_memory
-    from compassc.layers.reals import to_raw
+    from compassc.layers.real_values import to_raw
 
     with tempfile.TemporaryDirectory() as folder:
         out, options = Path(folder) / "aipu.bin", GraphOptions(work_dir=Path(folder) / "kernels")

@@ -21,7 +21,7 @@ from compassc import targets, te
 from compassc.analysis.interpret import Interpreter
 from compassc.ir.tensor_exprs import reads
 from compassc.te.lowering import normalised
-from compassc.te.rolling import round_of
+from compassc.te.rolling_buffers import round_of
 from compassc.te.tensor import tensor_of
 from tests.te.random_cases import Case, case
 from tests.te.random_intrinsics import tensorize

@@ -7,7 +7,7 @@ import pytest
 
 from compassc import te
 from compassc.analysis.interpret import Interpreter
-from compassc.te.rolling import round_of
+from compassc.te.rolling_buffers import round_of
 
 TARGET = "X2_1204"
 

@@ -12,7 +12,7 @@ from compassc.ir.stmts import Alloc, BufferStore, DeclBuffer
 from compassc.ir.visit import Rewriter, rewrites
 from compassc.tir.roots import root_block
 from compassc.tir.scopes import CachedFlags, DepKind, dependencies
-from compassc.tir.suggested import suggest_index_map
+from compassc.tir.suggested_layouts import suggest_index_map
 from tests.tir.test_steps import blur, chain, matmul, same
 
 

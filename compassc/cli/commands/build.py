@@ -9,8 +9,8 @@ import click
 
 from compassc.cli import options, quantizing
 from compassc.cli.console import Console
-from compassc.cli.given import Given
 from compassc.cli.models import build_file
+from compassc.cli.option_types import Given
 from compassc.graph.files import is_graph
 from compassc.importers import is_model, refuse_other_files
 
@@ -71,6 +71,6 @@ def command(console: Console, source: Path | None, **given: Unpack[Given]) -> No
     if source is not None:
         refuse_other_files(source)
     quantizing.refuse(given)
-    from compassc.cli.whole import run_whole
+    from compassc.cli.whole_build import run_whole
 
     run_whole(console, source, given)

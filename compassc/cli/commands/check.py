@@ -10,7 +10,7 @@ import click
 from compassc.cli import options
 from compassc.cli.checking import check_file
 from compassc.cli.console import Console
-from compassc.cli.given import Options
+from compassc.cli.option_types import Options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -9,7 +9,7 @@ import click
 
 from compassc.cli import options, quantizing, remote
 from compassc.cli.console import Console
-from compassc.cli.given import Given
+from compassc.cli.option_types import Given
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -11,10 +11,10 @@ from compass_core import files, switches, targets
 from compass_core.errors import CompassError
 from compass_core.reading import jsontext
 from compassc.cli import options
-from compassc.cli.arrow import run_arrow
 from compassc.cli.console import Console
-from compassc.cli.given import Graphs
+from compassc.cli.option_types import Graphs
 from compassc.cli.outputs import hand_over, place
+from compassc.cli.single_stage import run_arrow
 from compassc.driver import Request
 from compassc.graph.files import is_graph
 
@@ -90,7 +90,7 @@ def command(
 
 
 def _graph(console: Console, source: Path, output: Path | None, target: str, given: Graphs) -> None:
-    from compassc.cli.built import tell
+    from compassc.cli.build_report import tell
     from compassc.gbuilder.build import GraphOptions, build_model
 
     name = targets.load(target or switches.TARGET.get()).name

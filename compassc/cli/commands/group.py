@@ -11,8 +11,8 @@ from compass_core import files, switches, targets
 from compass_core.errors import UsageError
 from compassc.cli import options
 from compassc.cli.console import Console, artifact
-from compassc.cli.given import Options
 from compassc.cli.grouping import with_cycles
+from compassc.cli.option_types import Options
 from compassc.cli.outputs import STDIO
 from compassc.importers import refuse_models
 

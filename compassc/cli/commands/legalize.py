@@ -9,7 +9,7 @@ import click
 
 from compassc.cli import options
 from compassc.cli.console import Console
-from compassc.cli.given import Passes
+from compassc.cli.option_types import Passes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -10,7 +10,7 @@ import click
 from compass_core.errors import UsageError
 from compassc.cli import options
 from compassc.cli.console import Console
-from compassc.cli.given import Passes
+from compassc.cli.option_types import Passes
 from compassc.cli.outputs import graph_place
 from compassc.importers import refuse_models
 

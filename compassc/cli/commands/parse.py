@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from compassc.cli import options
-from compassc.cli.arrow import run_arrow
 from compassc.cli.console import Console
+from compassc.cli.single_stage import run_arrow
 from compassc.driver import Request
 
 

@@ -9,7 +9,7 @@ import click
 
 from compassc.cli import options, quantizing
 from compassc.cli.console import Console
-from compassc.cli.given import Calibration as GivenCalibration
+from compassc.cli.option_types import Calibration as GivenCalibration
 from compassc.cli.outputs import graph_place
 from compassc.graph import files, verify
 from compassc.importers import refuse_models

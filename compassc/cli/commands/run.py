@@ -9,8 +9,8 @@ import click
 
 from compassc.cli import options, quantizing
 from compassc.cli.console import Console
-from compassc.cli.given import Given
 from compassc.cli.models import built_model
+from compassc.cli.option_types import Given
 
 EXAMPLE = """\
 compassc run model.onnx --inputs image.npy

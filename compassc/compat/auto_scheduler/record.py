@@ -15,7 +15,7 @@ from compass_runtime.module import Module
 from compassc.ir.exprs import IntImm
 from compassc.targets import Target, build
 from compassc.te.tensor import Tensor
-from compassc.tuning.hosted import Argument, Bench, Plan
+from compassc.tuning.host_measure import Argument, Bench, Plan
 
 from ..autotvm.measure import MeasureErrorNo
 from ..autotvm.record import target_of, target_text

@@ -11,7 +11,7 @@ from compass_runtime.module import Module
 from compassc.ir.exprs import IntImm
 from compassc.targets import Target, build
 from compassc.te.tensor import Tensor
-from compassc.tuning.hosted import Bench, Built, Plan
+from compassc.tuning.host_measure import Bench, Built, Plan
 
 from .space import ConfigEntity
 from .task import InstantiationError, Task

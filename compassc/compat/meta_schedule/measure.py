@@ -10,7 +10,7 @@ from compass_runtime import get_global_func
 from compass_runtime.module import Module
 from compassc.ir import IRModule
 from compassc.targets import Target, build
-from compassc.tuning.hosted import Bench, Plan
+from compassc.tuning.host_measure import Bench, Plan
 
 from .database import FAILED, MeasureCandidate, TensorInfo, TuningRecord
 
@@ -148,7 +148,7 @@ class LocalBuilder(Builder):
 
 @dataclass(frozen=True)
 class EvaluatorConfig:
-    """How calls are timed: see `compassc.tuning.hosted.Plan`."""
+    """How calls are timed: see `compassc.tuning.host_measure.Plan`."""
 
     number: int = 3
     repeat: int = 1

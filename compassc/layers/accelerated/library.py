@@ -18,8 +18,8 @@ from compassc.gbuilder.plugin_api import BuilderParams, SubgraphNode
 from compassc.gbuilder.plugin_host import Groups, OnAiff, Plugin
 from compassc.graph import LayerError
 from compassc.layers.accelerated.convolution import TYPE, Work, work_of
-from compassc.layers.consistency import check
 from compassc.layers.declare import all_types, consistent
+from compassc.layers.layer_checks import check
 from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.library import GroupPlugin, KernelCall, LayerLibrary, constant
 

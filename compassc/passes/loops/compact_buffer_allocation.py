@@ -24,7 +24,7 @@ from compassc.te.errors import LowerError
 from compassc.te.machine import Machine, Use, machine_of
 from compassc.tir.addresses import has_address
 from compassc.tir.blocks import constant, noted, number, sub, uses, view
-from compassc.tir.cover import facts_of, reach_of, spans_of, turn_writes
+from compassc.tir.region_cover import facts_of, reach_of, spans_of, turn_writes
 from compassc.tir.regions import Spans, box
 from compassc.tir.tree import Tree
 

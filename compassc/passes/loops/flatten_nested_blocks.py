@@ -21,7 +21,7 @@ from compassc.te.machine import Machine, machine_of
 from compassc.tir.base import loose_statement
 from compassc.tir.blocks import axes_of, declared
 from compassc.tir.canonical import EXPLICIT, canonical
-from compassc.tir.cover import data_of, turn_writes
+from compassc.tir.region_cover import data_of, turn_writes
 from compassc.tir.tree import Tree
 
 NAME = "FlattenNestedBlocks"

@@ -24,7 +24,7 @@ from compassc.te.errors import LowerError
 from compassc.te.machine import OWN_MEMORY, machine_of
 from compassc.tir.base import loose_statement
 from compassc.tir.blocks import Axis, at, axes_of, constant, loop, uses
-from compassc.tir.cover import data_of, facts_of, reads_of, turn_writes, turns_of
+from compassc.tir.region_cover import data_of, facts_of, reads_of, turn_writes, turns_of
 from compassc.tir.tree import Tree, edit
 
 NAME = "GuardThreadStores"

@@ -10,9 +10,9 @@ from compassc.ir import stmts as S
 from compassc.ir.stmts import IRModule, PrimFunc
 from compassc.passes.loops._functions import on_blocks
 from compassc.te.errors import LowerError, ScheduleError
-from compassc.tir.beginnings import begins_first
 from compassc.tir.canonical import canonical
 from compassc.tir.decompose import decomposed, reduction_loops
+from compassc.tir.reduction_init import begins_first
 from compassc.tir.tree import Tree
 
 NAME = "LowerInitBlock"

@@ -23,7 +23,7 @@ from compassc.passes.loops._barriers import checked_barriers
 from compassc.te.errors import LowerError
 from compassc.te.machine import OWN_MEMORY, barrier, launched, launches
 from compassc.tir.blocks import constant
-from compassc.tir.cover import facts_of, turns_of
+from compassc.tir.region_cover import facts_of, turns_of
 
 NAME = "ThreadSync"
 _TAGS = {tag: Var(tag, INT32, True) for tag in S.THREAD_LOOPS}

@@ -10,7 +10,7 @@ from compassc.analysis.buffers import size_of
 from compassc.ir import stmts as S
 from compassc.ir.stmts import IRModule
 from compassc.ir.visit import walk_stmts
-from compassc.passes._rooms import rooms
+from compassc.passes._sram_pieces import rooms
 from compassc.te.errors import LowerError
 
 NAME = "VerifyMemory"

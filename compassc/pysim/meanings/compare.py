@@ -10,7 +10,7 @@ from compass_core.arrays import Array
 from compass_core.errors import CompassError
 
 from .. import fp
-from ..direct import Function
+from ..fast_paths import Function
 from . import meaning
 from .arithmetic import pairs
 

@@ -15,7 +15,7 @@ from compassc.language.dispatch import LOCAL
 from compassc.ops.numeric import np_dtype
 
 from .. import fp
-from ..direct import Function
+from ..fast_paths import Function
 from . import meaning
 
 if TYPE_CHECKING:

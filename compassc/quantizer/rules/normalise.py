@@ -27,7 +27,7 @@ from compassc.quantizer.numbers import (
     table_positions,
 )
 from compassc.quantizer.rules import rule
-from compassc.quantizer.rules.pairs import any_signed, common_scales
+from compassc.quantizer.rules.binary import any_signed, common_scales
 
 F32 = np.float32
 LUT = {"lut": inverse_root_table().astype(np.int16)}

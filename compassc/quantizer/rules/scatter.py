@@ -10,7 +10,7 @@ from compassc.graph.values import Value
 from compassc.quantizer.job import Job, NotQuantised, scale_of
 from compassc.quantizer.numbers import FULL, WIDEST, Levels, factor, levels
 from compassc.quantizer.rules import rule
-from compassc.quantizer.rules.pairs import any_signed, common_scales
+from compassc.quantizer.rules.binary import any_signed, common_scales
 
 F32 = np.float32
 BOTH = {"ScatterElements": (WIDEST, WIDEST), "ScatterND": (16383, 8191)}

@@ -12,8 +12,8 @@ from compassc.ir.iter_vars import IterVar
 from compassc.ir.tensor_exprs import ProducerLoad
 from compassc.ir.visit import walk_exprs
 from compassc.targets import Target
+from compassc.te.access_order import in_order
 from compassc.te.errors import ScheduleError
-from compassc.te.order import in_order
 from compassc.te.schedule import Schedule, Stage
 from compassc.te.tensor import PlaceholderOp, Tensor, tensor_of
 from compassc.topi.schedules.knobs import Knobs

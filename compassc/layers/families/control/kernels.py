@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from compassc.graph import Layer
+from compassc.layers.element_copies import copied_whole
 from compassc.layers.families.control.reference import chosen
 from compassc.layers.kernels import kernel
 from compassc.layers.layer_kernel import Kernel, LayerKernel
-from compassc.layers.moving import copied_whole
 
 
 @kernel("Switch")

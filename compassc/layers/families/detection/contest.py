@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from compassc.build import Expression, Value, both, either
 from compassc.dsl import script as S
 from compassc.layers.families.detection.lists import FAR, counting, ends
-from compassc.layers.joins import across_max, across_min
+from compassc.layers.lane_arithmetic import across_max, across_min
 from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.vectors import LANES, everywhere
 

@@ -14,7 +14,7 @@ from compassc.graph import Layer, LayerError
 from compassc.layers.families.detection.boxes import Decode
 from compassc.layers.families.detection.corners import PLAIN, Corners
 from compassc.layers.families.detection.lists import FAR, BoxList, ClassList, counting, ends, more, ones, scalar
-from compassc.layers.joins import across_min, across_sum
+from compassc.layers.lane_arithmetic import across_min, across_sum
 from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.vectors import LANES, everywhere, wide, wide_kind
 

@@ -16,7 +16,7 @@ from compassc.build import Address, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer
 from compassc.layers.choices import choose
-from compassc.layers.families.linear import quads
+from compassc.layers.families.linear import depthwise_bytes
 from compassc.layers.families.linear.formats import (
     BYTE,
     FLOAT,
@@ -89,12 +89,12 @@ def _sizes(s: Shape) -> Iterator[Cut]:
 
 def _in_quads(s: Shape) -> Iterator[tuple[float, Cut]]:
     """The same for words of four pixels, with about the cycles of the layer."""
-    words, blocks, cost = quads.words_of(s.window.kernel[1]) * s.window.kernel[0], -(-s.c // LANES), costs()
+    words, blocks, cost = depthwise_bytes.words_of(s.window.kernel[1]) * s.window.kernel[0], -(-s.c // LANES), costs()
     for cut in _sizes(s):
         rows, columns, high, wide = cut
-        if not quads.fits(s, high, columns):
+        if not depthwise_bytes.fits(s, high, columns):
             continue
-        row = quads.row_sizes(s, columns)[0]
+        row = depthwise_bytes.row_sizes(s, columns)[0]
         moved = cost.transfers(wide * LANES)
 
         def work(tall: int, long: int, row: int = row, moved: float = moved) -> list[float]:
@@ -116,10 +116,13 @@ def depthwise(layer: Layer, s: Shape, tail: Sequence[Layer]) -> Kernel | None:
 def _by_quads(layer: Layer, s: Shape, tail: Sequence[Layer]) -> Kernel | None:
     """The kernel for words of four pixels; None for layers that it is not for."""
     f = format_of(layer, s)
-    if f.staged != BYTE or s.window.kernel[0] * quads.words_of(s.window.kernel[1]) > quads.most_words():
+    if (
+        f.staged != BYTE
+        or s.window.kernel[0] * depthwise_bytes.words_of(s.window.kernel[1]) > depthwise_bytes.most_words()
+    ):
         return None
     found = choose("quads", _in_quads(s), lambda f: f[0], lambda f: f"{f[1].rows}x{f[1].columns}")
-    return None if found is None else quads.Quads(layer, s, tail, found[1], f).kernel()
+    return None if found is None else depthwise_bytes.Quads(layer, s, tail, found[1], f).kernel()
 
 
 def _by_pixels(layer: Layer, s: Shape, tail: Sequence[Layer]) -> Kernel | None:

@@ -18,10 +18,10 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.declare import store
+from compassc.layers.element_copies import strides_of
 from compassc.layers.families.movement.reference import check_selector, gathered
 from compassc.layers.kernels import kernel
 from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
-from compassc.layers.moving import strides_of
 from compassc.layers.remapping import PART
 from compassc.layers.vectors import LANES, bits_of, clamp, everywhere, load, wide_kind
 

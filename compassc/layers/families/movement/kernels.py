@@ -11,6 +11,7 @@ from compass_core.arrays import Array
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import numpy_dtype
+from compassc.layers.element_copies import Copy, copied, copied_whole, filled, strides_of
 from compassc.layers.families.eltwise.reference import keeps_bits
 from compassc.layers.families.movement.branches import Branch, Side, rescaled
 from compassc.layers.families.movement.indexed import fill_value, sliced_at_run_time
@@ -18,7 +19,6 @@ from compassc.layers.families.movement.reference import PAD_MODES, branch_factor
 from compassc.layers.families.movement.reference import batch_to_space_nd as batch_to_space_nd_reference
 from compassc.layers.kernels import form_kernel, kernel
 from compassc.layers.layer_kernel import Kernel, LayerKernel
-from compassc.layers.moving import Copy, copied, copied_whole, filled, strides_of
 from compassc.layers.remapping import OUTSIDE, remap_kernel, remapped
 from compassc.layers.vectors import bits_of, wide_kind
 

@@ -15,14 +15,14 @@ import numpy as np
 from compassc.build import Address, Expression, Value, both
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
+from compassc.layers.element_copies import copied_whole, filled
 from compassc.layers.emit import as_stored
 from compassc.layers.families.movement.indexed import IndexedAxis, addressed, fill_value, indices_of, keeps_type
 from compassc.layers.families.movement.reference import REDUCTIONS
 from compassc.layers.families.pooling.reference import FLATTENED
-from compassc.layers.joins import halve
 from compassc.layers.kernels import kernel
+from compassc.layers.lane_arithmetic import halve
 from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
-from compassc.layers.moving import copied_whole, filled
 from compassc.layers.requantise import INT32_MAX, limited, requantise
 from compassc.layers.vectors import LANES, clamp, load, multiply_wide, wide_kind
 

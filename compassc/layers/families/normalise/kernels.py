@@ -15,11 +15,11 @@ from compassc.layers.arithmetic import inverse_root_table
 from compassc.layers.axes import AxisLoop, ending
 from compassc.layers.axis_sums import divide, mean_and_squares, squares, sums_of_bytes
 from compassc.layers.byte_functions import BYTES
-from compassc.layers.families.normalise import of_bytes
+from compassc.layers.families.normalise import byte_steps
 from compassc.layers.families.normalise.groups import in_groups
 from compassc.layers.families.normalise.reference import affine, factors, norm_axes
-from compassc.layers.joins import divide_pair, inverse_root, shift_pair, square_of
 from compassc.layers.kernels import kernel, scheduled
+from compassc.layers.lane_arithmetic import divide_pair, inverse_root, shift_pair, square_of
 from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.requantise import limited, requantise
 from compassc.layers.vectors import halves_of, product_of_halves
@@ -206,15 +206,15 @@ class NormalisationKernel:
     def in_bytes(self) -> bool:
         """Whether the sums of a position are those of joined bytes, and fit 32 bits."""
         x, w = self.layer.input, self.w
-        small = x.dtype in BYTES and self.layer.output.integer.bits == 8 and w.count <= of_bytes.MOST
+        small = x.dtype in BYTES and self.layer.output.integer.bits == 8 and w.count <= byte_steps.MOST
         return small and w.across and w.lane.steps[0] == 1 and not self.outputs
 
     def kernel_of_bytes(self, prefix: str) -> Kernel:
         k, w, layer, out = self.k, self.w, self.layer, self.layer.output
         with k.active(), w.positions():
-            d = of_bytes.deviation(k, layer, w.count, *sums_of_bytes(w))
+            d = byte_steps.deviation(k, layer, w.count, *sums_of_bytes(w))
             with w.each():
-                n = of_bytes.normalised(k, layer, w.raw("x"), d, prefix)
+                n = byte_steps.normalised(k, layer, w.raw("x"), d, prefix)
                 if layer.type == "MVN":
                     w.settle(layer, self.tail, requantise(k, n, 1, 0, out.scalar_zero, out.low, out.high))
                 else:

@@ -16,8 +16,8 @@ from compassc.layers.axis_sums import sum_of_elements
 from compassc.layers.byte_functions import BYTES
 from compassc.layers.emit import look_up
 from compassc.layers.families.pooling.reference import LOWEST, METHODS, area_of, check_positions, window_for
-from compassc.layers.joins import add_squares, add_to_pair
 from compassc.layers.kernels import kernel
+from compassc.layers.lane_arithmetic import add_squares, add_to_pair
 from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.requantise import Pair, requantise, requantise_rounded
 from compassc.layers.sliding import WindowLoop, Windows, axes_of

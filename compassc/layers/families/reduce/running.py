@@ -11,8 +11,8 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.axes import AxisLoop
 from compassc.layers.families.reduce.kernels import Product
-from compassc.layers.joins import add_to_pair
 from compassc.layers.kernels import kernel
+from compassc.layers.lane_arithmetic import add_to_pair
 from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.requantise import Pair, limited, requantise, saturated
 

@@ -8,7 +8,7 @@ from compassc.build import Expression, Value
 from compassc.dsl import script as S
 from compassc.graph import LayerError
 from compassc.layers.axes import AxisLoop
-from compassc.layers.joins import across_max, across_min
+from compassc.layers.lane_arithmetic import across_max, across_min
 from compassc.layers.vectors import LANES, WIDE
 
 

@@ -12,12 +12,12 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.byte_functions import BYTES
+from compassc.layers.element_copies import strides_of
 from compassc.layers.families.resize.reference import METHODS, RANKS, between, coordinates, nearest, windows_of
 from compassc.layers.families.resize.separable import separable
 from compassc.layers.kernels import kernel
 from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
 from compassc.layers.machine import Share
-from compassc.layers.moving import strides_of
 from compassc.layers.remapping import remap_kernel
 from compassc.layers.sliding import Windows, bounded_axis
 from compassc.layers.vectors import (

@@ -11,9 +11,9 @@ import numpy as np
 from compassc.build import Expression, Pointer, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
+from compassc.layers.element_copies import strides_of
 from compassc.layers.families.resize.reference import taps_of
 from compassc.layers.layer_kernel import Kernel, LayerKernel
-from compassc.layers.moving import strides_of
 from compassc.layers.sliding import Positions
 from compassc.layers.vectors import LANES, clamp, wide
 

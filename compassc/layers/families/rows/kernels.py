@@ -19,8 +19,8 @@ from compassc.layers.families.rows.reference import (
     segment_sizes,
     slot_sizes,
 )
-from compassc.layers.joins import across_max, across_min
 from compassc.layers.kernels import kernel
+from compassc.layers.lane_arithmetic import across_max, across_min
 from compassc.layers.layer_kernel import Kernel, LayerKernel, kernel_of_macro, tail
 from compassc.layers.requantise import requantise_rounded
 from compassc.layers.vectors import LANES, bits_of, clamp, everywhere, load, narrow, wide_kind

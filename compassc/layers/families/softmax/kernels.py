@@ -17,7 +17,8 @@ from compassc.layers.axes import AxisLoop, ending
 from compassc.layers.byte_functions import BYTES
 from compassc.layers.families.reduce.search import find_extreme
 from compassc.layers.families.softmax.reference import ceil_log2, exponent_factor, float_factor
-from compassc.layers.joins import (
+from compassc.layers.kernels import kernel, scheduled
+from compassc.layers.lane_arithmetic import (
     across_max,
     across_sum,
     across_sum_exactly,
@@ -33,7 +34,6 @@ from compassc.layers.joins import (
     look_up_float,
     look_up_wide,
 )
-from compassc.layers.kernels import kernel, scheduled
 from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.requantise import limited, requantise
 from compassc.layers.vectors import LANES, WIDE, clamp, entry_of, everywhere, halves, places_of_bytes, word_of

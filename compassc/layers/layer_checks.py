@@ -147,7 +147,7 @@ def _check(declared: LayerType, layer: Layer) -> None:
         if array is not None and constant.shape == "[2^n]" and array.size & (array.size - 1) | (array.size == 0):
             raise LayerError(f"the table '{constant.name}' has {array.size} entries, expected a power of two")
     _check_shape(declared, layer)
-    from compassc.layers.laws import check_constants, check_laws
+    from compassc.layers.type_constraints import check_constants, check_laws
 
     check_constants(layer, {constant.name: constant.shape for constant in declared.constants})
     check_laws(layer)

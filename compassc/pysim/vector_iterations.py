@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from compassc.ops.assertions import failed, turns_apart
 
-from .where import user_frame
+from .source_lines import user_frame
 
 if TYPE_CHECKING:
     from compassc.pysim.memory import Storage

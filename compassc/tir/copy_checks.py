@@ -14,7 +14,8 @@ from compassc.ir.visit import walk_exprs, walk_stmts
 from compassc.te.errors import ScheduleError
 from compassc.tir.blocks import Axis, axes_of, constant, uses
 from compassc.tir.checks import joins_own_point, read, why_foreign, written
-from compassc.tir.cover import (
+from compassc.tir.decompose import around_reduction
+from compassc.tir.region_cover import (
     always_stores,
     facts_of,
     fills,
@@ -28,7 +29,6 @@ from compassc.tir.cover import (
     within,
     writes_of,
 )
-from compassc.tir.decompose import around_reduction
 from compassc.tir.tree import Tree
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.declare import evaluate
+from compassc.layers.element_copies import copied_whole
 from compassc.layers.layer_kernel import Kernel, LayerKernel
-from compassc.layers.moving import copied_whole
 from compassc.layers.vectors import bits_of
 
 

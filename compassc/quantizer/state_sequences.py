@@ -11,7 +11,7 @@ from compassc.graph import Graph, Layer
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.states import states_of
 from compassc.layers.declare import evaluate
-from compassc.layers.reals import to_raw, to_real
+from compassc.layers.real_values import to_raw, to_real
 from compassc.quantizer.data import Samples
 from compassc.quantizer.execute import compute, run
 

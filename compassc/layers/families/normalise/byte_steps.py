@@ -10,7 +10,7 @@ from compassc.build import Expression, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer
 from compassc.layers.arithmetic import inverse_root_table
-from compassc.layers.joins import inverse_root_of, rounded_quotient
+from compassc.layers.lane_arithmetic import inverse_root_of, rounded_quotient
 from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.requantise import requantise
 from compassc.layers.vectors import halves, products_by

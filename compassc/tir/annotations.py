@@ -15,11 +15,11 @@ from compassc.te.buffers import separators_of
 from compassc.te.errors import ScheduleError
 from compassc.tir.addresses import check_no_address
 from compassc.tir.blocks import sub, view
+from compassc.tir.buffer_rewriting import Replaced
 from compassc.tir.caching import Caching, memory_scope
 from compassc.tir.canonical import EXPLICIT
-from compassc.tir.cover import data_of
 from compassc.tir.index_map import IndexMap
-from compassc.tir.relaid import Replaced
+from compassc.tir.region_cover import data_of
 from compassc.tir.trace import BlockRV, ExprRV, LoopRV, instruction
 from compassc.tir.tree import Tree, edit
 

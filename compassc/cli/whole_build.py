@@ -8,8 +8,8 @@ from pathlib import Path
 from compass_core.errors import UsageError
 from compassc.cli import options
 from compassc.cli.console import Console, artifact
-from compassc.cli.elsewhere import other_target, run_elsewhere
-from compassc.cli.given import Given
+from compassc.cli.option_types import Given
+from compassc.cli.other_targets import other_target, run_elsewhere
 from compassc.cli.outputs import STDIO, hand_over, is_apart, place
 from compassc.cli.pipeline import PIPELINE_STAGES, make_pass_options, pipeline_text, read_pipelines
 from compassc.driver import STAGES, Build, Request, run_build, stage_named

@@ -10,8 +10,8 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.axes import AxisLoop
 from compassc.layers.families.reduce.reference import selects_last
-from compassc.layers.joins import across_max, across_min
 from compassc.layers.kernels import kernel
+from compassc.layers.lane_arithmetic import across_max, across_min
 from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.vectors import LANES, wide_kind
 
