@@ -220,8 +220,12 @@ def values(graph: Graph, seed: int):
 @pytest.mark.parametrize("name", [*PASSES, "all"])
 @pytest.mark.parametrize("integers", [False, True], ids=["floats", "integers"])
 def test_outputs_stay_what_they_were(name, integers):
+    of_floats = ("Simplify", "FoldConstant", "FoldScalingFactors", "JoinActivations", "PushMoves")
+    finds = not (integers and name in of_floats) and name not in ("EqualiseChannels", "FuseOperators")
     changed = 0
-    for seed in range({"all": 30, "JoinActivations": 30}.get(name, 8)):
+    for seed in range(100):
+        if seed >= (30 if name == "all" else 8) and (changed or not finds):
+            break
         graph = messy(seed, integers)
         check(graph)
         after = optimise(graph) if name == "all" else load_pass(name, GRAPHS).run(graph)
@@ -236,8 +240,7 @@ def test_outputs_stay_what_they_were(name, integers):
             compare(run_graph(graph, inputs), run_graph(after, inputs), graph, integers or name in EXACT)
         assert len(after.layers) <= len(graph.layers) or name not in ("all", "CancelMoves", "Simplify")
         assert read(*write(after)) == after
-    of_floats = ("Simplify", "FoldConstant", "FoldScalingFactors", "JoinActivations", "PushMoves")
-    assert changed > 0 or (integers and name in of_floats) or name in ("EqualiseChannels", "FuseOperators")
+    assert changed > 0 or not finds
 
 
 def test_every_pass_is_in_the_pipeline_and_has_a_case():
