@@ -17,7 +17,9 @@ from tests.choosing import some
 
 ROOT = Path(__file__).parents[2]
 LINES = (ROOT / "docs/contributing.md").read_text().split("\n")
-COPIED = ("compassc", "core", "runtime", "sim", "docs", "tests/cli", "tests/layers", "tests/ops", "tests/passes")
+SUITES = ("cli", "graph", "importers", "layers", "ops", "passes", "quantizer", "relay", "tir", "topi")
+"""The folders of tests that recipes run."""
+COPIED = ("compassc", "core", "runtime", "sim", "docs", *(f"tests/{name}" for name in SUITES))
 FILES = ("pyproject.toml", "tests/conftest.py", "tests/choosing.py")
 SOURCES = ("", "core", "runtime", "sim")
 
@@ -32,6 +34,16 @@ def recipes() -> dict[str, list[Step]]:
 
 
 RECIPES = recipes()
+BEGINS = re.compile(r"^Begins where \[(.*)\]", re.MULTILINE)
+MOST_EDITS = 4
+"""Files that a recipe changes or adds."""
+
+
+def basis(title: str) -> list[Step]:
+    """The diffs of the recipe that another one goes on from."""
+    text = "\n".join(LINES).partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    before = BEGINS.search(text)
+    return [step for step in RECIPES[before[1]] if step.kind == "diff"] if before else []
 
 
 @pytest.fixture
@@ -49,7 +61,7 @@ def test_recipe(title: str, tree: Path) -> None:
     runner = Runner(tree)
     runner.environment["PYTHONPATH"] = os.pathsep.join(str(tree / name) for name in SOURCES)
     runner.environment["PYTEST_ADDOPTS"] = "-p no:cacheprovider -p no:xdist"
-    for step in some(RECIPES[title]):
+    for step in some([*basis(title), *RECIPES[title]]):
         got = runner.do(step)
         assert runner.status == 0, f"contributing.md:{step.line}: {step.code}\nexit status {runner.status}:\n{got}"
         start, stop = step.shown or (0, 0)
@@ -66,6 +78,13 @@ def test_a_command_that_fails_is_told_by_its_status(tmp_path: Path) -> None:
 def test_every_recipe_has_a_diff_and_shows_what_it_gives() -> None:
     for title, done in some(RECIPES.items()):
         assert {"diff", "console"} <= {step.kind for step in done}, title
+
+
+def test_a_recipe_is_few_edits() -> None:
+    for title, done in some(RECIPES.items()):
+        diffs = "\n".join(step.code for step in done if step.kind == "diff")
+        files = set(re.findall(r"^\+\+\+ b/(\S+)", diffs, re.MULTILINE))
+        assert 0 < len(files) <= MOST_EDITS, f"{title}: {files}"
 
 
 def test_an_operation_touches_its_declaration_and_one_c_function() -> None:
