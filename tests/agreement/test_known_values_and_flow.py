@@ -1,14 +1,17 @@
 """Names for compile-time values where the run decides what happens, and Python functions that kernels call: compiled
 kernels do what PySim does, or are refused."""
 
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
 from compass_core.errors import CompassError, flat
-from compassc.dsl import BuildManager
+from compassc.dsl import BuildManager, parse
 from compassc.dsl import script as S
+from tests.fuzz.generate import generate
+from tests.fuzz.run import load_kernel
 
 PTR = S.ptr("i32", "global")
 NUMBERS = [9, 2, 9, 4, 5, 6, 7, 8]
@@ -174,9 +177,30 @@ def storage_without_a_name(x: PTR, y: PTR):
     y[8] = moved.addr_of(0)[0] + row[3]
 
 
+def ignored(value: Any) -> int:
+    return 3
+
+
+@S.prim_func
+def calls_whose_values_nobody_takes(x: PTR, y: PTR):
+    if S.get_local_id() != 0:
+        return
+    -bumped(x)
+    bumped(x) > 3  # noqa: B015
+    bumped(x) if x[0] > 3 else bumped(y)
+    y[1] = [bumped(x), 5][1] + (S.atomic_add(x, 3), 6)[1] + S.meta_var({"a": bumped(x), "b": 7})["b"]
+    y[2] = (lambda v: v + v)(bumped(x))  # noqa: PLC3002
+    y[3] = ignored(S.atomic_add(x, 2)) + ignored(S.vstore(S.vload(x) + x[0], y + 8))
+    S.vstore(S.vload(x), y + 8) is None  # noqa: B015
+    S.vstore(S.vload(x) + 1, y + 8) if x[0] > 12 else S.dma_copy(y + 8, x, 4)
+    y[4] = (S.vstore(S.vload(y + 8) + 1, y + 8), 8)[1] + y[8]
+    S.vstore(S.vload(x), y + 8, mask=S.vload(x) > bumped(x) - 12)
+
+
 @pytest.mark.parametrize(
     "kernel",
     [
+        calls_whose_values_nobody_takes,
         each_branch_its_own,
         one_branch_leaves,
         unrolled_turns,
@@ -194,6 +218,32 @@ def test_compiled_kernels_do_what_python_does(kernel: Any, first: int) -> None:
         one(x, y)
         found.append((x.tolist(), y.tolist()))
     assert found[0] == found[1]
+
+
+def parsed_while_watched(kernel: Any) -> str:
+    """The module of a kernel whose parser's frames somebody keeps, as profilers and debuggers do for a while."""
+    frames = []
+    sys.setprofile(lambda frame, *_: frames.append(frame))
+    try:
+        return str(parse(kernel, "X2_1204"))
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.parametrize("kernel", [each_branch_its_own, known_values_by_name, storage_without_a_name, *range(4)])
+def test_who_looks_at_the_parser_changes_no_kernel(kernel: Any) -> None:
+    kernel = load_kernel(generate(kernel)) if isinstance(kernel, int) else kernel
+    assert parsed_while_watched(kernel) == str(parse(kernel, "X2_1204"))
+
+
+@pytest.mark.parametrize("kernel", [calls_whose_values_nobody_takes, helpers, exchanges])
+def test_nor_how_often_its_functions_of_python_write(kernel: Any) -> None:
+    """Of those what they read may be computed in other steps."""
+    written, watched = (
+        [line.split("=")[0].split("(")[0] for line in text.splitlines() if "item" not in line.split("=")[0]]
+        for text in (str(parse(kernel, "X2_1204")), parsed_while_watched(kernel))
+    )
+    assert written == watched
 
 
 # ----------------------------------------------------------------------------------------------------------- that are refused

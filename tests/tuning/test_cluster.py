@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dask import config
 from distributed import LocalCluster
 
 import compassc.cluster
@@ -37,21 +36,10 @@ PATIENCE = 600.0
 
 @pytest.fixture(scope="module")
 def dask() -> Iterator[LocalCluster]:
-    """A scheduler with worker processes, as on other machines.
-
-    Without Dask's profiler: while its thread looks at the frames of the one that works, features of programs have been seen to
-    count a transfer twice (1 of about 3,000; the reason is not known), and a search then learns something else.
-    """
-    with (
-        config.set({"distributed.worker.profile.enabled": False}),
-        LocalCluster(
-            n_workers=WORKERS,
-            threads_per_worker=1,
-            dashboard_address=None,
-            memory_limit=0,
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-    ):
+    """A scheduler with worker processes, as on other machines."""
+    with LocalCluster(
+        n_workers=WORKERS, threads_per_worker=1, dashboard_address=None, memory_limit=0, silence_logs=logging.CRITICAL
+    ) as cluster:
         yield cluster
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ...ir import exprs as E
 from ...ir import stmts as S
+from ...ir.dtypes import BOOL
 from ...ops.core import convert
 from ..specs import AllocSpec
 from .helpers import Helpers
@@ -85,6 +86,9 @@ def chosen(to: Statements, condition: Value, a: Operand, b: Operand) -> object:
     """`a if condition else b`, whose condition is known when the kernel runs; both are computed if it is a mask."""
     if not a.statements and not b.statements:
         return ternary(condition, a.value, b.value)
+    if a.value is b.value is None and condition.dtype is BOOL:
+        to.emit(S.IfThenElse, condition.expr, a.statements, b.statements)
+        return None
     whole = ternary(condition, a.value, b.value)
     if type(whole.expr) is not E.Select:
         _append(to, (*a.statements, *b.statements))

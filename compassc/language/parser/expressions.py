@@ -12,6 +12,8 @@ from compass_core.errors import CompassError, Note, Span, together
 from compass_core.reading import pyast
 
 from ...ir import exprs as E
+from ...ir import stmts as S
+from ...ir.dtypes import VOID
 from ...ir.visit import located
 from ...ops.core import get
 from ..advice import advice, instead_of
@@ -154,11 +156,19 @@ class Evaluator:
                 return value
             if type(value) in (MetaVar, AllocSpec) and node not in self.named:
                 value = self._unnamed(value, node)
+            if isinstance(value, Value) and value.expr.dtype is VOID and node is not self.statement:
+                return self._made(value, node)
             self.helpers.hold(value)
             return self._placed(value, node) if isinstance(node, (ast.Call, ast.Subscript)) else value
         except CompassError as e:
             self._told(e, node)
             raise
+
+    def _made(self, call: Value, node: ast.expr) -> None:
+        """Make a call that has no value, and no statement of its own: like Python's functions without one, it gives None."""
+        self.helpers.settle()
+        self._placed(call, node)
+        self.to.emit(S.Evaluate, call.expr)
 
     def eval_named(self, node: ast.expr) -> Any:
         """The value of an expression that names are given: what it says to be S.meta_var still is."""
@@ -350,7 +360,7 @@ class Evaluator:
         def call(*args: object) -> object:
             with self.scope.hidden_frame():
                 for name, value in zip(names, args, strict=True):
-                    self.scope.bind(name, value)
+                    self.scope.bind(name, self._called(value))
                 return self.eval(node.body)
 
         return call
@@ -458,6 +468,8 @@ class Evaluator:
         index = plain(index)
         if isinstance(owner, Tile):
             return owner[index]
+        if calls(owner):  # those that are not chosen are made, too
+            self.helpers.settle()
         if not isinstance(owner, dict) and _first_runtime(index) is not None:
             raise CompassError(
                 f"{kind_name(owner)} of Python takes no index that is known only when the kernel runs",
@@ -481,6 +493,8 @@ class Evaluator:
                 help="make it a function: decorate it with @S.prim_func, give parameters and result their types",
             )
         values = self._items([*node.args, *(k.value for k in node.keywords)])
+        if any(isinstance(v, Value) and v.dtype.is_mask and calls(v) for v in values):
+            self.helpers.settle()  # masks are computed before the other operands
         args, named = values[: len(values) - len(node.keywords)], values[len(values) - len(node.keywords) :]
         kwargs: dict[str, object] = {}
         for k, value in zip(node.keywords, named):

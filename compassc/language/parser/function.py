@@ -180,7 +180,7 @@ class FunctionParser(FunctionContext):
         self.evaluator.statement = node.value
         value = self.eval(node.value)
         if isinstance(value, Value):
-            if type(value.expr) in (E.Call, E.FuncCall):
+            if type(value.expr) is E.Call or calls(value):
                 self.emit(S.Evaluate, value.expr)
         elif isinstance(value, S.Stmt):
             self.append(value)

@@ -24,6 +24,7 @@ from .values import PointerValue, Value, wrap
 _T = TypeVar("_T")
 _MAY_CHANGE = E.F_LOAD | E.F_CALL | E.F_FUNC
 _EFFECTS = ("write", "sync", "io")
+_Held = tuple[list[ref[Value | PointerValue]], bool]
 _Computed = dict[int, tuple[E.Expr, E.Expr]]
 """What expressions were replaced by, with themselves, by their identity."""
 
@@ -36,6 +37,7 @@ class Helpers:
         self.keep, self.append = keep, append
         self.running = False
         self._held: list[ref[Value | PointerValue]] = []
+        self._ran = False  # a function of Python, in this statement
 
     @contextmanager
     def run(self, running: bool = True) -> Iterator[None]:
@@ -43,31 +45,36 @@ class Helpers:
         if not running and self.running:
             self.settle()
         outer, self.running = self.running, running
+        self._ran = self._ran or running
         try:
             yield
         finally:
             self.running = outer
 
-    def begin(self) -> list[ref[Value | PointerValue]]:
+    def begin(self) -> _Held:
         """A statement of the kernel begins, whose values nobody holds before it. Gives what `end` takes."""
-        outer, self._held = self._held, []
+        outer, self._held, self._ran = (self._held, self._ran), [], False
         return outer
 
-    def end(self, outer: list[ref[Value | PointerValue]]) -> None:
+    def end(self, outer: _Held) -> None:
         """A statement ended, well or not."""
-        self._held = outer
+        self._held, self._ran = outer
 
     def finish(self) -> None:
-        """A statement ends: compute what an object of Python still holds. Calls are made by what used them."""
-        if not self._held:
+        """A statement ends: compute what an object of Python still holds. Calls are made by what used them.
+
+        Only a function of Python can have kept a value. Who else holds one looks at frames of the parser (profilers and
+        debuggers do, in threads of their own), and has no part in the program.
+        """
+        if not self._ran:
             return
         self._held = [r for r in self._held if (value := r()) is not None and not _flags(value) & E.F_FUNC]
         self.settle()
 
     def hold(self, value: _T) -> _T:
-        """Remember a value that statements of a function may change before it is used."""
+        """Remember a value that statements of a function may change before it is used; a call without one is a statement."""
         if isinstance(value, (Value, PointerValue)):
-            if _flags(value) & _MAY_CHANGE:
+            if _flags(value) & _MAY_CHANGE and not _is_void(value):
                 self._held.append(ref(value))
         elif isinstance(value, (tuple, list)) and type(value) in (tuple, list):
             for item in value:
@@ -136,6 +143,8 @@ def calls(value: object) -> bool:
     """Whether computing a value, or one in a container, calls a function: that is done once, and may change others."""
     if isinstance(value, (tuple, list)):
         return any(map(calls, value))
+    if type(value) is dict:
+        return any(map(calls, value.values()))
     if isinstance(value, slice):
         return any(map(calls, (value.start, value.stop, value.step)))
     return isinstance(value, (Value, PointerValue)) and bool(_flags(value) & E.F_FUNC)
@@ -143,6 +152,11 @@ def calls(value: object) -> bool:
 
 def _flags(value: Value | PointerValue) -> int:
     return value.expr.flags if isinstance(value, Value) else value.base.flags | value.offset.flags
+
+
+def _is_void(value: Value | PointerValue) -> bool:
+    """Whether it is a call without a value, which is made by the statement that it is."""
+    return isinstance(value, Value) and value.expr.dtype is VOID
 
 
 def _parts(value: Value | PointerValue) -> tuple[E.Expr, ...]:
