@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from compass_core import files
-from compass_core.aipubin import AipuBin, KernelInfo, parts_of, tensor_memory
+from compass_core.aipubin import AipuBin, KernelInfo, pieces_of, tensor_memory
 from compass_core.aipubin.device import device_word
 from compass_core.aipubin.kernelinfo import MAX_BYTES
 from compass_core.errors import CompassError, Note
@@ -132,7 +132,7 @@ def build_in_memory(graph: Graph, folder: Path, out: Path, target: str, options:
         content = assemble(nodes, runs, target, planned, options.flags)
     check_capacity(nodes, planned, sum(section.size for bss in content.features.bss for section in bss.statics))
     tensor_memory.remember(content)
-    files.write(out, list(parts_of(content)))
+    files.write(out, pieces_of(content))
     return GraphBuild(
         out, _grouping(nodes, matches, target), planned, content, tuple(library.on_aiff) if library else ()
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import struct
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from compass_core import VERSION, files
-from compass_core.aipubin import AipuBin, Pieces
+from compass_core.aipubin import AipuBin
 from compass_core.aipubin import layout as lay
 from compass_core.aipubin.device import device_word
 from compass_core.aipubin.dtypes import element_dtype
@@ -17,6 +17,7 @@ from compass_core.aipubin.fields import replace
 from compass_core.elf.hostcode import DESCRIPTORS, entry_symbol, make_text_blob, parse_text_blob
 from compass_core.elf.link import Part, link
 from compass_core.errors import CompassError
+from compass_core.files.pieces import Piece, Pieces, same, start_of
 from compass_core.hostcc import host
 from compassc.gbuilder.graph_json import graph_note
 from compassc.gbuilder.launches import Launch, steps_of
@@ -222,7 +223,7 @@ class _References:
 
 def _constants(runs: list[Launch], references: _References) -> tuple[Pieces, tuple[lay.StaticSection, ...]]:
     """The weights, and a static section per constant that a layer has or reads; equal constants of layers share one."""
-    parts: list[bytes | memoryview] = []
+    parts: list[Piece | Pieces] = []
     at = 0
     sections = []
     for tensor, *equal in _by_content(runs):
@@ -239,30 +240,25 @@ def _constants(runs: list[Launch], references: _References) -> tuple[Pieces, tup
     return Pieces(parts), tuple(sections)
 
 
-_LOOKED_AT = 64
-"""Bytes at both ends of a constant, which are enough to distinguish most constants."""
-
-
 def _by_content(runs: list[Launch]) -> list[list[Tensor]]:
     """The constants, those of equal content and type together. A kernel's own (of the note `compassc`) are alone: a call
     may give one of them other content."""
-    groups: list[list[Tensor]] = []
-    alike: dict[tuple[object, ...], list[list[Tensor]]] = {}
-    seen: set[int] = set()
+    found: dict[int, tuple[Tensor, Piece | Pieces, bool]] = {}
     for run in runs:
         for tensor in (*run.match.merged.constants.values(), *run.match.merged.inputs):
-            data = tensor.content
-            if data is None or id(tensor) in seen:
-                continue
-            seen.add(id(tensor))
-            ends = bytes(data[:_LOOKED_AT]), bytes(data[-_LOOKED_AT:])
-            near = alike.setdefault((len(data), _code(tensor), *ends), []) if run.info is None else []
-            same = next((group for group in near if group[0].data == tensor.data), None)
-            if same is None:
-                same = []
-                near.append(same)
-                groups.append(same)
-            same.append(tensor)
+            if tensor.content is not None:
+                found.setdefault(id(tensor), (tensor, tensor.content, run.info is None))
+    many = Counter((len(data), _code(tensor)) for tensor, data, _ in found.values())
+    groups: list[list[Tensor]] = []
+    alike: dict[tuple[object, ...], list[tuple[Piece | Pieces, list[Tensor]]]] = defaultdict(list)
+    for tensor, data, may_share in found.values():
+        kind = len(data), _code(tensor)
+        near = alike[(*kind, start_of(data))] if may_share and many[kind] > 1 else []
+        equal = next((group for known, group in near if same(known, data)), None)
+        if equal is None:
+            groups.append(equal := [])
+            near.append((data, equal))
+        equal.append(tensor)
     return groups
 
 

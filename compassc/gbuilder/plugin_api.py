@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
+    from compass_core.files.pieces import Piece, Pieces
     from compassc.gbuilder.nodes import Node
 
 T = TypeVar("T", bound=type)
@@ -96,12 +97,12 @@ class Tensor:
         self.zero_point: Any = base.zero_point if base else 0
         self.limits: tuple[float, float] | None = base.limits if base else None
         self.axis: int | None = base.axis if base else None
-        self.content: bytes | memoryview | None = None
+        self.content: Piece | Pieces | None = None
         self._offset = MemoryOffset(self)
 
     @property
     def data(self) -> bytes | None:
-        if isinstance(self.content, memoryview):
+        if self.content is not None and not isinstance(self.content, bytes):
             self.content = bytes(self.content)
         return self.content
 

@@ -33,6 +33,7 @@ from compassc.ir.dtypes import FLOAT32, INT32, DataType, PointerType, bool_of, d
 from compassc.ir.exprs import Var
 from compassc.ir.stmts import PrimFunc
 from compassc.language.functions import Macro
+from compassc.layers.arranged import Arranged
 from compassc.layers.machine import Share, configuration
 from compassc.layers.vectors import LANE_KINDS, LANES, WIDE, bits_of, load, narrow, pointee, wide_kind
 
@@ -51,7 +52,7 @@ class Kernel:
     """
 
     text: str
-    arguments: tuple[Tensor | Array | int | float, ...]
+    arguments: tuple[Tensor | Array | Arranged | int | float, ...]
     make: Callable[[], PrimFunc] | None = field(default=None, compare=False)
     modules: tuple[str, ...] = field(default=(), compare=False)
     read: Callable[[], str] | None = field(default=None, compare=False)
@@ -67,6 +68,13 @@ class Kernel:
     def listing(self) -> str:
         """The text for whoever wants to read it."""
         return self.read() if self.read else self.text
+
+    def call(self, tensors: Mapping[str, Array]) -> list[Array | int | float]:
+        """The arguments of a call, with arrays for its tensors by name."""
+        return [
+            tensors[a.name] if isinstance(a, Tensor) else a.array if isinstance(a, Arranged) else a
+            for a in self.arguments
+        ]
 
     @cached_property
     def name(self) -> str:
@@ -290,7 +298,7 @@ class LayerKernel(Builder):
         with self.for_range(first, count, leap, name) as item:
             yield item
 
-    def pointer(self, array: Array) -> Pointer:
+    def pointer(self, array: Array | Arranged) -> Pointer:
         """A pointer parameter for constant data."""
         return pointer_of(self.parameter("c", pointer_type(dtype(array.dtype.name), "global"), array))
 

@@ -20,6 +20,7 @@ from compass_core import files, switches
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.files import claims
+from compass_core.files.pieces import Pieces
 from compass_core.progress import told
 from compassc.gbuilder import plugin_api
 from compassc.gbuilder.build import GraphOptions
@@ -29,6 +30,7 @@ from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, Subgrap
 from compassc.gbuilder.plugin_host import Groups, Match, OnAiff, Plugin
 from compassc.graph import Layer, Tensor
 from compassc.graph.launches import Launch, Launches, read_launches
+from compassc.layers.arranged import Arranged
 from compassc.layers.declare import all_types
 from compassc.layers.kernel_cache import KernelCache
 from compassc.layers.kernels import load_kernels
@@ -42,11 +44,16 @@ STACK = 0x10000
 """Bytes of stack of a task: all LSRAM arrays of a kernel and its frames."""
 
 
-def constant(name: str, array: Array) -> plugin_api.Tensor:
+def constant(name: str, array: Array | Arranged) -> plugin_api.Tensor:
     """Constant data of a kernel as a tensor of the graph."""
     tensor = plugin_api.Tensor()
-    tensor.name, tensor.shape, tensor.dtype = name, list(array.shape), array.dtype.name
-    tensor.content = content_of(array)
+    tensor.name, tensor.dtype = name, array.dtype.name
+    if isinstance(array, Arranged):
+        parts = array.parts
+        tensor.shape = [array.size]
+        tensor.content = Pieces(lambda: map(content_of, parts()), array.size * array.dtype.itemsize)
+    else:
+        tensor.shape, tensor.content = list(array.shape), content_of(array)
     return tensor
 
 
@@ -153,7 +160,7 @@ class LayerLibrary:
         for i, value in enumerate(kernel.arguments):
             if isinstance(value, Tensor):
                 args.append(tensors[value.name])
-            elif isinstance(value, np.ndarray):
+            elif isinstance(value, (np.ndarray, Arranged)):
                 args.append(constant(f"constant{i}", value))
             else:
                 args.append(value)

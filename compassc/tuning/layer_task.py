@@ -131,13 +131,8 @@ class LayerTask:
         return self._arguments(self._kernel)
 
     def _arguments(self, kernel: Kernel) -> list[Any]:
-        inputs = self._inputs()
-        return [
-            (inputs[a.name] if a.name in inputs else np.zeros(a.shape, numpy_dtype(a.dtype)))
-            if isinstance(a, Tensor)
-            else a
-            for a in kernel.arguments
-        ]
+        tensors = [a for a in kernel.arguments if isinstance(a, Tensor)]
+        return kernel.call({t.name: np.zeros(t.shape, numpy_dtype(t.dtype)) for t in tensors} | self._inputs())
 
     def expected(self) -> Mapping[int, Array]:
         known = self._inputs()

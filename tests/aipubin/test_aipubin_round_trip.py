@@ -8,9 +8,10 @@ import pytest
 from aipubin_structures import aipu_bins
 from hypothesis import HealthCheck, given, settings
 
-from compass_core.aipubin import AipuBin, AipuBinError, KernelInfo, Param, Pieces, describe, read, write
+from compass_core.aipubin import AipuBin, AipuBinError, KernelInfo, Param, describe, read, write
 from compass_core.aipubin import layout as lay
 from compass_core.aipubin.device import device_word, target_name
+from compass_core.files.pieces import Pieces
 from tests.choosing import some
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from compass_core import files
 from compassc.dsl import BuildManager
-from compassc.graph import Layer, Tensor
+from compassc.graph import Layer
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.kernel_cache import program_of
 from compassc.layers.layer_kernel import Kernel
@@ -20,17 +20,10 @@ _built: dict[tuple[str, str], tuple[Any, Any]] = {}
 
 def arguments(kernel: Kernel, layer: Layer, inputs: list[Array]) -> tuple[list[Any], list[Array]]:
     """(the call's arguments, the outputs among them)."""
-    given = {t.name: a for t, a in zip(layer.inputs, inputs, strict=True)}
     outputs = {t.name: np.zeros(t.shape, numpy_dtype(t.dtype)) for t in layer.outputs}
-    args: list[Any] = []
-    for a in kernel.arguments:
-        if isinstance(a, Tensor):
-            array = given.get(a.name, outputs.get(a.name))
-            assert array is not None
-            args.append(array.reshape(-1).view("uint8") if array.dtype == bool else array.reshape(-1))
-        else:
-            args.append(a)
-    return args, [outputs[t.name] for t in layer.outputs]
+    known = outputs | {t.name: a for t, a in zip(layer.inputs, inputs, strict=True)}
+    flat = {name: a.reshape(-1).view("uint8" if a.dtype == bool else a.dtype) for name, a in known.items()}
+    return kernel.call(flat), [outputs[t.name] for t in layer.outputs]
 
 
 def run(kernel: Kernel, layer: Layer, inputs: list[Array], folder: Path, target: str = "X2_1204") -> list[Array]:

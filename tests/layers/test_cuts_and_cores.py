@@ -15,6 +15,7 @@ from compassc.layers.families.resize import kernels as resize
 from compassc.layers.kernels import kernel_of
 from compassc.layers.machine import Share, planned_for
 from compassc.layers.samples import Draw, drawn
+from compassc.layers.vectors import LANES
 from compassc.layers.windows import Window
 from tests.layers.cases import drawn as values_of
 from tests.layers.harness import run
@@ -103,3 +104,24 @@ def test_turns_and_pixels_leave_nothing_over(target: str) -> None:
                 seen.add((t.turn, t.pixels))
     assert {turn for turn, _ in seen} == set(tiles.TURNS)
     assert {pixels for _, pixels in seen} == ({1, 2, 4} if target == "X2_1204" else {1, 4})
+
+
+@pytest.mark.parametrize("part", [1, 1 << 12])
+def test_packed_weights_are_the_same_in_parts_of_any_size(monkeypatch: pytest.MonkeyPatch, part: int) -> None:
+    """[group][block][chunk][plane][ky][kx][word][output][channel of the word], and 0 where there is no output or channel."""
+    monkeypatch.setattr(tiles, "PART", part)
+    rng = np.random.default_rng(3)
+    for dtype, per_word in (("int8", 4), ("int16", 2), ("float32", 1)):
+        for _ in range(12):
+            many, groups, own, inner, kh, kw, chunk = map(int, rng.integers(1, (3, 4, 90, 20, 3, 3, 6)))
+            window = Window((kh, kw), (1, 1), (1, 1), ((0, 0), (0, 0)))
+            s = tiles.Shape(1, kh, kw, inner * groups, 1, 1, own * groups, groups, window)
+            t = tiles.Tiling(1, 1, chunk, -(-inner // per_word // chunk), (kh, kw), 1, kh, kw, 1, 1)
+            planes = rng.integers(-100, 100, (many, groups * own, kh, kw, inner)).astype(dtype)
+            depth = t.chunks * t.chunk * per_word
+            wide = np.zeros((many, groups, s.blocks * LANES, kh, kw, depth), dtype)
+            wide[:, :, :own, :, :, :inner] = planes.reshape(many, groups, own, kh, kw, inner)
+            lanes = wide.reshape(many, groups, s.blocks, LANES, kh, kw, t.chunks, t.chunk, per_word)
+            found = tiles.packed(s, t, planes, per_word)
+            np.testing.assert_array_equal(found.array, lanes.transpose(1, 2, 6, 0, 4, 5, 7, 3, 8).reshape(-1))
+            assert found.array.dtype == found.dtype and found.array.size == found.size

@@ -20,6 +20,7 @@ from compassc.ir.equal import structural_equal
 from compassc.ir.visit import walk_stmts
 from compassc.language.functions import Macro
 from compassc.layers import layer_kernel
+from compassc.layers.arranged import Arranged
 from compassc.layers.kernel_cache import SHARED, function_of
 from compassc.layers.kernels import BUILDERS, STEPS, kernel_of, load_kernels
 from compassc.layers.layer_kernel import Kernel
@@ -133,8 +134,8 @@ def test_layers_of_other_sizes_and_weights_have_parts_of_kernels_in_common(monke
         constants = {"weights": weights, "biases": np.zeros(32, np.int32)}
         scaled = {"scale_value": seed + 1, "shift_value": 7, "num_output": 32, "group": 1, "with_activation": "NONE"}
         kernels.append(kernel_of([Layer("conv", "Convolution", [x], [y], window | scaled, constants)]))
-    weights_of = [next(a for a in k.arguments if isinstance(a, np.ndarray) and a.dtype == np.int8) for k in kernels]
-    assert len(parts) == 2 and len({w.tobytes() for w in weights_of}) == 3
+    weights_of = [next(a for a in k.arguments if isinstance(a, Arranged)) for k in kernels]
+    assert len(parts) == 2 and len({w.array.tobytes() for w in weights_of}) == 3
 
 
 def test_statements_say_which_python_made_them():

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
 import pytest
 from onnx import parser
 
@@ -14,6 +10,7 @@ from compass_core.reading import limits
 from compass_core.reading.limits import MODEL_NODES
 from compassc.graph.graph import Graph
 from compassc.importers.onnx import import_model
+from tests.memory import peak_of_memory
 
 
 def graph_of(nodes: str, functions: str = "") -> Graph:
@@ -37,16 +34,6 @@ def small_limits(monkeypatch):
     """16 MiB that may be computed, of 4 million elements."""
     for name, most in (("COMPUTED_BYTES", 16 << 20), ("COMPUTED_ELEMENTS", 4 << 20)):
         monkeypatch.setattr(f"compassc.importers.onnx.folding.{name}", getattr(limits, name)._replace(most=most))
-
-
-@contextmanager
-def peak_of_memory() -> Iterator[Callable[[], int]]:
-    """A function that tells the most bytes of Python and NumPy inside."""
-    tracemalloc.start()
-    try:
-        yield lambda: tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 # --------------------------------------------------------------------------------------------------------- many nodes

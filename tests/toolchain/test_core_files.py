@@ -8,12 +8,16 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compass_core import files
 from compass_core.errors import CompassError
+from compass_core.files.pieces import Piece, Pieces, same, start_of
 from compass_core.reading.limits import Limit
 from tests import sources
 
@@ -290,10 +294,37 @@ def test_a_large_file_is_written_where_blocks_are_not_given_at_once(tmp_path, mo
         raise OSError(error, os.strerror(error))
 
     monkeypatch.setattr(os, "posix_fallocate", refused)
-    parts = [b"ab" * (1 << 20), memoryview(b"cd" * (1 << 20))]
+    parts = Pieces([b"ab" * (1 << 20), memoryview(b"cd" * (1 << 20))])
     if full:
         with pytest.raises(CompassError, match="No space left"):
             files.write(tmp_path / "a", parts)
         assert list(tmp_path.iterdir()) == []
     else:
-        assert files.write(tmp_path / "a", parts).read_bytes() == b"".join(parts)
+        assert files.write(tmp_path / "a", parts).read_bytes() == bytes(parts)
+
+
+@st.composite
+def pieces(draw, content):
+    """The content, cut anywhere; what is made when it is asked for, too."""
+    edges = sorted(draw(st.lists(st.integers(0, len(content)), max_size=4)))
+    cut = [content[a:b] for a, b in pairwise([0, *edges, len(content)])]
+    parts: list[Piece | Pieces] = [memoryview(p) if draw(st.booleans()) else p for p in cut]
+    if draw(st.booleans()):
+        return Pieces(lambda: parts, len(content))
+    first = draw(st.integers(0, len(parts)))
+    return Pieces([Pieces(parts[:first]), *parts[first:]])
+
+
+@given(st.data(), st.binary(max_size=200))
+def test_pieces_are_the_bytes_however_they_are_cut(data, content):
+    made, others = (data.draw(pieces(content)) for _ in range(2))
+    assert bytes(made) == content and len(made) == len(content) and made == content and hash(made) == hash(content)
+    assert same(made, others) and same(memoryview(content), made) and start_of(made) == start_of(content)
+    at = data.draw(st.integers(0, len(content)))
+    other = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :] if at < len(content) else content + b"x"
+    assert not same(made, data.draw(pieces(other))) and made != other
+
+
+def test_pieces_of_another_size_than_they_said_are_a_mistake():
+    with pytest.raises(AssertionError, match="3 bytes were made where there are 4"):
+        bytes(Pieces(lambda: [b"abc"], 4))

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from compass_core.aipubin.fields import AipuBinError
 from compass_core.aipubin.kernelinfo import KernelInfo, Param
-from compass_core.aipubin.model import AipuBin, Note, Pieces
+from compass_core.aipubin.model import AipuBin, Note
 from compass_core.aipubin.reader import read
-from compass_core.aipubin.writer import parts_of, write
+from compass_core.aipubin.writer import pieces_of, write
 
 if TYPE_CHECKING:
     from compass_core.aipubin.tables import Table
 
-__all__ = ["AipuBin", "AipuBinError", "KernelInfo", "Note", "Param", "Pieces", "describe", "parts_of", "read", "write"]
+__all__ = ["AipuBin", "AipuBinError", "KernelInfo", "Note", "Param", "describe", "pieces_of", "read", "write"]
 
 
 def describe(content: AipuBin) -> list[Table]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from compass_core.aipubin.device import core_count, detailed_target
 from compass_core.aipubin.fields import AipuBinError, Cursor, Records, decode, encode
 from compass_core.aipubin.kernelinfo import KernelInfo
 from compass_core.errors import CompassError
+from compass_core.files.pieces import Pieces
 
 
 class Note(NamedTuple):
@@ -21,26 +22,6 @@ class Note(NamedTuple):
     name: str
     payload: bytes
     type: int = 0
-
-
-class Pieces:
-    """Bytes one behind the other, in pieces: what is large is written without being joined. Equal to the bytes."""
-
-    def __init__(self, parts: Sequence[bytes | memoryview]) -> None:
-        self.parts = parts
-        self._size = sum(map(len, parts))
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __bytes__(self) -> bytes:
-        return b"".join(self.parts)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, (bytes, Pieces)) and len(self) == len(other) and bytes(self) == bytes(other)
-
-    def __hash__(self) -> int:
-        return hash(bytes(self))
 
 
 @dataclass(frozen=True)

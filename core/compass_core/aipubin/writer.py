@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from compass_core.aipubin.check import check
 from compass_core.aipubin.fields import AipuBinError, encode, layout_of
 from compass_core.aipubin.layout import ElfHeader, NoteHeader, SectionHeader
-from compass_core.aipubin.model import NOTE_NAMES, NOTE_SECTION, NOTES, SECTIONS, AipuBin, Pieces
+from compass_core.aipubin.model import NOTE_NAMES, NOTE_SECTION, NOTES, SECTIONS, AipuBin
 from compass_core.aipubin.reader import ELF_MAGIC, MACHINE, TYPE_EXEC, VERSION
+from compass_core.files.pieces import Piece, Pieces
 
 _PROGBITS, _STRTAB, _NOTE = 1, 3, 7
 _IDENT = (ELF_MAGIC + bytes([1, 1, 1])).ljust(16, b"\0")
@@ -16,17 +15,17 @@ _ALIGN = {".text": 64}
 _TYPES = {".shstrtab": _STRTAB, NOTE_SECTION: _NOTE}
 
 
-Parts = list[bytes | memoryview]
+Parts = list[Piece | Pieces]
 """Bytes one behind the other."""
 
 
 def write(content: AipuBin) -> bytes:
     """The bytes of an aipu.bin; AipuBinError when the structure breaks a rule of the format."""
-    return b"".join(parts_of(content))
+    return bytes(pieces_of(content))
 
 
-def parts_of(content: AipuBin) -> Parts:
-    """The bytes in parts, for writing to a file without copying the constants."""
+def pieces_of(content: AipuBin) -> Pieces:
+    """The bytes in pieces, for writing to a file without copying the constants."""
     check(content)
     sections: dict[str, Parts] = {}
     for name, attribute in SECTIONS.items():
@@ -34,7 +33,7 @@ def parts_of(content: AipuBin) -> Parts:
         if value:
             sections[name] = [_comment(value) if name == ".comment" else bytes(value)]
     sections[NOTE_SECTION] = _notes(content)
-    return _elf(sections)
+    return Pieces(_elf(sections))
 
 
 def _comment(text: str) -> bytes:
@@ -50,19 +49,18 @@ def _notes(content: AipuBin) -> Parts:
     for spec in NOTES:
         value = getattr(content, spec.attribute)
         if spec.required or value not in (None, (), b""):
-            written = spec.write(value)
-            out += _note(spec.name, 0, written.parts if isinstance(written, Pieces) else [written])
+            out += _note(spec.name, 0, spec.write(value))
     for note in content.other_notes:
         if note.name in NOTE_NAMES or not note.payload:
             raise AipuBinError("empty, or a name the format itself uses", place=f"note '{note.name}'")
-        out += _note(note.name, note.type, [note.payload])
+        out += _note(note.name, note.type, note.payload)
     return out
 
 
-def _note(name: str, kind: int, payload: Sequence[bytes | memoryview]) -> Parts:
-    label, size = name.encode() + b"\0", sum(map(len, payload))
+def _note(name: str, kind: int, payload: Piece | Pieces) -> Parts:
+    label, size = name.encode() + b"\0", len(payload)
     header = encode(NoteHeader(name_size=len(label), size=size, type=kind))
-    return [header, _padded(label, 4), *payload, bytes(-size % 4)]
+    return [header, _padded(label, 4), payload, bytes(-size % 4)]
 
 
 def _padded(data: bytes, align: int) -> bytes:

@@ -13,10 +13,11 @@ from typing import BinaryIO
 
 from compass_core.errors import CompassError
 from compass_core.files import claims
+from compass_core.files.pieces import Pieces
 from compass_core.reading.limits import FILE_BYTES, TEXT_BYTES, Limit
 
-Content = bytes | bytearray | str | list[bytes | memoryview] | Callable[[Path], object]
-"""The content of a file: bytes, whole or in parts; text (UTF-8, names of files that are none escaped); or a function that writes it to the path it is given."""
+Content = bytes | bytearray | str | Pieces | Callable[[Path], object]
+"""The content of a file: bytes, whole or in pieces; text (UTF-8, names of files that are none escaped); or a function that writes it to the path it is given."""
 
 _CHUNK = 1 << 20
 _LARGE = 1 << 22
@@ -150,8 +151,8 @@ def _complete(target: Path, content: Content, mode: int) -> Path:
             # what a writer made a program stays one
             wanted |= stat.S_IMODE(os.stat(partial).st_mode) & 0o111
         else:
-            if isinstance(content, list):
-                _make_room(handle, sum(map(len, content)))
+            if isinstance(content, Pieces):
+                _make_room(handle, len(content))
             _put(handle, content)
         if stat.S_IMODE(os.stat(partial).st_mode) != wanted:
             os.chmod(partial, wanted)
@@ -192,8 +193,8 @@ def _make_room(handle: int, size: int) -> None:
                 raise
 
 
-def _put(handle: int, content: bytes | bytearray | str | list[bytes | memoryview]) -> None:
-    for part in content if isinstance(content, list) else [content]:
+def _put(handle: int, content: bytes | bytearray | str | Pieces) -> None:
+    for part in content if isinstance(content, Pieces) else [content]:
         rest = memoryview(part.encode("utf-8", "backslashreplace") if isinstance(part, str) else part)
         while rest:
             rest = rest[os.write(handle, rest) :]
@@ -247,7 +248,7 @@ def view(path: Path, limit: Limit = FILE_BYTES) -> memoryview:
         size = path.stat().st_size if path.is_file() else 0
         if not _LARGE <= size <= limit.most:
             return memoryview(read(path, limit))
-        room = mmap.mmap(-1, size + 1)
+        room = mmap.mmap(-1, size + 1, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # what is shared has small pages
         if hasattr(mmap, "MADV_HUGEPAGE"):
             room.madvise(mmap.MADV_HUGEPAGE)
         whole, at = memoryview(room), 0

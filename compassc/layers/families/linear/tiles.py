@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compass_core.targets import Target
 from compassc.graph import Layer, LayerError
+from compassc.layers.arranged import Arranged
 from compassc.layers.choices import choose
 from compassc.layers.machine import Share, Tiles, configuration, costs, tasks
 from compassc.layers.vectors import LANES
@@ -36,6 +38,8 @@ PIXELS = 4
 """Output pixels that are worked on together."""
 TURNS = (4, 3, 7, 2, 5, 1)
 """How many words a turn of the innermost loop may have; the first of them that divides all words is taken."""
+PART = 1 << 19
+"""Bytes of packed weights that are made at once."""
 FEW = 32
 """Words of a segment which are so few that what surrounds their products counts."""
 ITEM, BLOCK, TRANSFER, LOADED, PIXEL = 150, 60, 40, 220, 40
@@ -299,25 +303,43 @@ def _work(s: Shape, t: Tiling, planes: int) -> tuple[float, Callable[[int, int],
     return item, lambda tall, long: begun + tall * (-(-long // t.pixels) * shared + long * PIXEL)
 
 
-def packed(s: Shape, t: Tiling, planes: Array, per_word: int) -> Array:
+def packed(s: Shape, t: Tiling, planes: Array, per_word: int) -> Arranged:
     """Weights [plane,O,KH,KW,I] as [group][block][chunk][plane][ky][kx][word][output][channel of the word]."""
-    kh, kw = s.window.kernel
-    many, lanes = len(planes), s.blocks * LANES
-    depth = t.chunks * t.chunk * per_word
-    wide = planes.reshape(many, s.groups, s.own, kh, kw, s.inner)
-    if lanes != s.own or s.inner % per_word:
-        room = ((0, 0), (0, 0), (0, lanes - s.own), (0, 0), (0, 0), (0, depth - s.inner))
-        wide = np.pad(wide, room)
-    parts = wide.reshape(many, s.groups, s.blocks, LANES, kh, kw, -1, per_word).transpose(1, 2, 0, 4, 5, 6, 3, 7)
-    words = parts.shape[5]
-    if words == t.chunk:
-        return np.ascontiguousarray(parts).reshape(-1)
-    made = np.empty((s.groups, s.blocks, t.chunks, many, kh, kw, t.chunk, LANES, per_word), planes.dtype)
+    wide = planes.reshape(len(planes), s.groups, s.own, *s.window.kernel, s.inner)
+    block = WORD * t.chunks * t.chunk * len(planes) * prod(s.window.kernel)
+    step = max(1, PART // block)
+
+    def parts() -> Iterator[Array]:
+        for groups in _cuts(s.groups, step if s.blocks == 1 else 1):
+            for blocks in _cuts(s.blocks, step):
+                outputs = slice(blocks.start * LANES, blocks.stop * LANES)
+                yield _packed(t, wide[:, groups, outputs], per_word).view(planes.dtype)
+
+    return Arranged(planes.dtype, s.groups * s.blocks * block // planes.itemsize, parts)
+
+
+def _cuts(many: int, step: int) -> Iterator[slice]:
+    """Slices of so many things that take turns of `step`, after a first one alone."""
+    edges = [0, *range(1, many, step), many]
+    return map(slice, edges[:-1], edges[1:])
+
+
+def _packed(t: Tiling, weights: Array, per_word: int) -> Array:
+    """As `packed`, of some groups and blocks: weights [plane,group,O,KH,KW,I]."""
+    many, groups, own, kh, kw, inner = weights.shape
+    blocks = -(-own // LANES)
+    if own % LANES or inner % per_word:
+        room = ((0, 0), (0, 0), (0, -own % LANES), (0, 0), (0, 0), (0, -inner % per_word))
+        weights = np.pad(weights, room)
+    words = np.ascontiguousarray(weights).view(np.uint32).reshape(many, groups, blocks, LANES, kh, kw, -1)
+    parts = words.transpose(1, 2, 0, 4, 5, 6, 3)
+    if parts.shape[5] == t.chunk:
+        return np.ascontiguousarray(parts)
+    made = np.zeros((groups, blocks, t.chunks, many, kh, kw, t.chunk, LANES), np.uint32)
     for number, first in enumerate(range(0, t.chunks * t.chunk, t.chunk)):
-        piece = parts[..., first : first + t.chunk, :, :]
-        made[:, :, number, ..., : piece.shape[5], :, :] = piece
-        made[:, :, number, ..., piece.shape[5] :, :, :] = 0
-    return made.reshape(-1)
+        piece = parts[..., first : first + t.chunk, :]
+        made[:, :, number, ..., : piece.shape[5], :] = piece
+    return made
 
 
 def padded(s: Shape, numbers: Array) -> Array:
