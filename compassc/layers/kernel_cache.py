@@ -22,7 +22,7 @@ from compassc.layers.layer_kernel import Kernel
 if TYPE_CHECKING:
     from compassc.ir.stmts import PrimFunc
 
-SHARED = ("vectors", "joins", "remainder")
+SHARED = ("vectors", "lane_arithmetic", "remainder")
 """The modules of layers whose functions and macros those of other modules may call."""
 _COMPILER = (
     "ir",
