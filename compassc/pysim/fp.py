@@ -43,6 +43,39 @@ def fma(x: Array, y: Array, acc: Array) -> Array:
     return np.where(inexact, np.nextafter(total, np.copysign(np.inf, error)), total).astype(np.float32)
 
 
+_BEHIND = (1 << 29) - 1
+"""The bits of a double that float32 does not have."""
+_TINY = float.fromhex("0x1p-125")
+"""Sums as small as this may have fewer bits in float32."""
+
+
+def fused_product(x: Array, y: Array, acc: Array) -> Array:
+    """`acc + x @ y` of float32 matrices, where `acc = fma(x[:, k], y[k], acc)` for k = 0, 1, ..."""
+    products = x.T[:, :, None].astype(np.float64) * y[:, None, :].astype(np.float64)
+    sums, total = np.empty_like(products), acc
+    for product, step in zip(products, sums):
+        np.add(product, total, out=step)
+        total = step.astype(np.float32)
+    if _rounds_once(products, sums, acc):
+        return total
+    for k in range(x.shape[1]):
+        acc = fma(x[:, k, None], y[None, k], acc)
+    return acc
+
+
+def _rounds_once(products: Array, sums: Array, first: Array) -> bool:
+    """Whether sums in double, each of a product and what was rounded to float32 before, round as the exact ones do: all
+    but those do that were rounded in double and seem to lie half-way."""
+    doubtful = (sums.view(np.int64) & _BEHIND) == (_BEHIND + 1) // 2
+    doubtful |= np.abs(sums) < _TINY
+    if not doubtful.any():
+        return True
+    addends = np.concatenate([first[None], sums[:-1].astype(np.float32)])[doubtful].astype(np.float64)
+    product, total = products[doubtful], sums[doubtful]
+    part = total - product
+    return not ((product - (total - part)) + (addends - part)).any()
+
+
 _INVERSE_LN2, _LN2_HIGH, _LN2_LOW = (float.fromhex(h) for h in ("0x1.715476p+0", "0x1.62e300p-1", "0x1.2fefa2p-17"))
 _EXP_TERMS = tuple(
     float.fromhex(h) for h in ("0x1.637698p-25", "-0x1.bbd41cp-20", "0x1.1566aap-14", "-0x1.6c16c2p-9", "0x1.555556p-3")

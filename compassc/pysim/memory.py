@@ -281,6 +281,23 @@ class PyPointer:
             return PyVar(view[start], result)
         return PyVar(view[start:stop:step].copy(), result)
 
+    def rows(self, what: str, count: int, length: int, pitch: int, writes: bool) -> Array:
+        """A view of `count` rows of elements, whose beginnings lie `pitch` apart, to be read or written at once."""
+        view, base = self.elements()
+        assert self.storage is not None
+        stop = base + (count - 1) * pitch + length
+        if base < 0 or stop > len(view):
+            raise bounds_error(what, self, 0, stop - base - 1)
+        if count == 1 or pitch == length:
+            found, parts, size = view[base:stop].reshape(count, length), 1, stop - base
+        else:  # a tile has its last row whole, too
+            found, parts, size = view[base : base + count * pitch].reshape(count, pitch)[:, :length], count, length
+        for k in range(parts):
+            if self.storage.watch is None:
+                break
+            self.watched(what, k * pitch, size, 1, writes)
+        return found
+
     def window(self, elem: DataType, step: int, lanes: int) -> Array | None:
         """A view of the elements that begin `step` pointees further on; None if the access must be checked."""
         view = self._view

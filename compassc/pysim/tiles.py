@@ -7,18 +7,15 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from compass_core.arrays import Array
-from compassc.ir.dtypes import FLOAT32, INT32, DataType
-from compassc.ops.numeric import convert, np_dtype
+from compassc.ir.dtypes import INT32, DataType
 
 from ..language.dispatch import LOCAL
 from ..language.python_operators import BINARY, PREFIX
 from ..language.tiles.machine import op
-from ..language.tiles.storage import Storage as TileStorage
-from ..language.tiles.storage import extents
 from ..language.tiles.tile import error
 from .memory import PyBuffer, PyPointer, Storage, index_of
 from .values import PyVar, python_number, pyvar
+from .whole_tiles import computed, lanes_of
 
 _OPERATORS: dict[str, Callable[..., object]] = {
     **BINARY,
@@ -44,6 +41,8 @@ class PyMachine:
     """Work on tiles, done where it stands: a tile is in memory as soon as it is made."""
 
     eager = True
+    computed = staticmethod(computed)
+    sample = staticmethod(lanes_of)
 
     @staticmethod
     def width(columns: int) -> int:
@@ -108,10 +107,6 @@ class PyMachine:
         raise error(f"{what} with {x!r}", "tiles go together with tiles, scalars and numbers")
 
     @staticmethod
-    def sample(dtype: DataType) -> PyVar:
-        return PyVar(np.zeros(dtype.lanes, bool if dtype.is_bool else np_dtype(dtype.element_of)), dtype)
-
-    @staticmethod
     def tensor(x: object) -> tuple[PyPointer, tuple[int, ...]]:
         if not isinstance(x, PyBuffer) or not x.scope.startswith("global"):
             raise error(
@@ -119,34 +114,6 @@ class PyMachine:
                 "give the parameter a shape: t = S.match_buffer(p, (rows, cols))",
             )
         return x.addr_of(0), x.shape
-
-    @staticmethod
-    def add_product(a: TileStorage, b: TileStorage, to: TileStorage, transposed: bool) -> bool:
-        """Exact for integers; floats are fused in the order of the depth, as everywhere, but for all elements at once."""
-        left, right, total = _matrix(a), _matrix(b), _matrix(to)
-        right = right.T if transposed else right
-        rows, cols = total.shape
-        if to.dtype.is_integer:
-            total = total + left.astype(np.int64) @ right.astype(np.int64)
-        else:
-            kind = FLOAT32.with_lanes(max(total.size, 2))
-
-            def lanes(x: Array, dtype: DataType) -> PyVar:
-                return PyVar(np.resize(convert(x, dtype, FLOAT32), kind.lanes), kind)
-
-            acc = lanes(total.reshape(-1), to.dtype)
-            for k in range(left.shape[1]):
-                x, y = np.repeat(left[:, k], cols), np.tile(right[k], rows)
-                acc = op("fma")(acc, lanes(x, a.dtype), lanes(y, b.dtype))
-            total = acc.value[: total.size].reshape(total.shape)
-        total = total.astype(np_dtype(to.dtype))
-        for r, row in enumerate(total):
-            place = to.pointer + r * to.pitch
-            if cols > 1:
-                op("vstore")(PyVar(row, to.dtype.with_lanes(cols)), place)
-            else:
-                place[0] = PyVar(row[0], to.dtype)
-        return True
 
     @staticmethod
     def shared_loop(counts: tuple[object, ...], stages: int) -> Iterator[object]:
@@ -162,11 +129,3 @@ class PyMachine:
             yield found if len(found) > 1 else found[0]
             if stages > 1:
                 tec.forget_tiles()
-
-
-def _matrix(s: TileStorage) -> Array:
-    """What lies in a tile's storage."""
-    rows, cols = extents(s.shape)
-    assert isinstance(s.pointer, PyPointer)
-    places = [s.pointer + r * s.pitch for r in range(rows)]
-    return np.array([op("vload")(p, None, cols).value if cols > 1 else [p[0].value] for p in places])

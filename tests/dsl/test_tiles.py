@@ -11,6 +11,8 @@ import pytest
 
 from compass_core.errors import CompassError
 from compassc.dsl import BuildManager, load_kernels
+from compassc.pysim import fp
+from compassc.pysim.tiles import PyMachine
 
 HEAD = "from compassc.dsl import script as S\n\n"
 SHAPES = ((3, 8), (5, 33), (4, 40), (2, 100), (6, 1), (1, 7), (1, 1))
@@ -140,6 +142,52 @@ def test_random_programs_do_what_numpy_does(tmp_path, seed):
         np.testing.assert_array_equal(pysim.view(f"u{x.itemsize}"), simulated.view(f"u{x.itemsize}"), body)
         np.testing.assert_allclose(simulated, expected, 1e-2 if kind == "float16" else 1e-5, err_msg=body)
     assert [e for e in executor.check(x, simulated, n, cols) if e.code != "check-race"] == []
+
+
+SPECIAL = (0.0, -0.0, 1.0, -3.5, np.inf, -np.inf, np.nan, 65504.0, 6e-8, 2.0**-14)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("seed", range(8))
+def test_whole_tiles_have_the_bits_of_their_rows(tmp_path, monkeypatch, seed):
+    """PySim computes all rows of a tile at once; what it gives is what its operations give row by row."""
+    body, kind, shape = program(seed)
+    rows, cols = 2 * shape[0] + 6, shape[1] + 3
+    kernel = load(tmp_path, kernel_text(body, kind, rows, cols))
+    rng = np.random.default_rng(seed)
+    x = (
+        rng.choice(SPECIAL, (rows, cols)).astype(kind)
+        if kind != "int32"
+        else rng.integers(-(2**31), 2**31, (rows, cols))
+    )
+    whole, by_rows = np.zeros((2, rows, cols), kind)
+    kernel(x.astype(kind), whole, 3, cols)
+    monkeypatch.setattr(PyMachine, "computed", lambda self, tile, to: False)
+    kernel(x.astype(kind), by_rows, 3, cols)
+    np.testing.assert_array_equal(whole.view(f"u{whole.itemsize}"), by_rows.view(f"u{whole.itemsize}"), body)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("kind", ["halves", "half-way", "whole numbers", "tiny", "special"])
+def test_products_of_floats_are_fused_in_the_order_of_the_depth(kind):
+    rng, one = np.random.default_rng(3), (1.0, 1 + 2.0**-23, 1 - 2.0**-23)
+
+    def matrix(*shape):
+        values = {
+            "halves": lambda: rng.normal(0, 1, shape).astype("float16"),
+            "half-way": lambda: rng.choice(one, shape) * rng.choice((1.0, 2.0**-12), shape),
+            "whole numbers": lambda: rng.integers(-4097, 4097, shape) * 2.0 ** rng.integers(-15, 15, shape),
+            "tiny": lambda: rng.choice(one, shape) * rng.choice((2.0**-75, 2.0**-64), shape),
+            "special": lambda: rng.choice([*SPECIAL, 3e38, 1e-45, 1e-38], shape),
+        }
+        return values[kind]().astype("float32")
+
+    for rows, depth, cols in ((3, 1, 4), (5, 9, 2), (1, 40, 7), (12, 33, 12)):
+        x, y, acc = matrix(rows, depth), matrix(depth, cols), matrix(rows, cols) * matrix(rows, cols)
+        found = fp.fused_product(x, y, acc)
+        for k in range(depth):
+            acc = fp.fma(x[:, k, None], y[None, k], acc)
+        np.testing.assert_array_equal(found.view("u4"), acc.view("u4"))
 
 
 @pytest.mark.parametrize(

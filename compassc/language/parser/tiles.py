@@ -14,7 +14,7 @@ from ...ops.args import known_int
 from ...ops.typing import is_literal
 from ..specs import LoopSpec
 from ..tiles.machine import op
-from ..tiles.storage import Storage
+from ..tiles.storage import Shape, Storage
 from ..tiles.tile import Stored, Tile, copied, error
 from .access import resolve
 from .context import FunctionContext
@@ -135,11 +135,11 @@ class IRMachine:
         raise error(f"{what} with {kind_name(x)}", "tiles go together with tiles, scalars and numbers")
 
     @staticmethod
-    def sample(dtype: DataType) -> Value:
-        return Value(E.Var("sample", dtype))
+    def sample(tile: object, dtype: DataType, shape: Shape) -> Value:
+        return Value(E.Var("sample", dtype.with_lanes(WIDTH)))
 
     @staticmethod
-    def add_product(a: Storage, b: Storage, to: Storage, transposed: bool) -> bool:
+    def computed(tile: object, to: Storage) -> bool:
         return False
 
     @staticmethod

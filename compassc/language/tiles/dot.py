@@ -39,12 +39,10 @@ class Product(Tile):
     def reads(self, base: object, to: Storage | None = None) -> bool:
         return any(x.reads(base) for x in (self.a, self.b) if isinstance(x, Stored)) or self.acc.reads(base, to)
 
-    def write(self, to: Storage) -> None:
+    def work(self, to: Storage) -> None:
         a, b = self.a.stored().storage, self.b.stored().storage
         if not (isinstance(self.acc, Stored) and self.acc.storage is to):
             self.acc.write(to)
-        if self.at.add_product(a, b, to, self.transposed):
-            return
         (_Bytes if self.dtype.is_integer else _Floats)(self, a, b, to).run()
 
 

@@ -10,7 +10,7 @@ from compassc.ir.dtypes import DataType
 from compassc.ops import get
 
 from ..dispatch import LOCAL, op_api, outside_kernel
-from .storage import Storage
+from .storage import Shape, Storage
 from .values import Computed, Number, Pointer
 
 if TYPE_CHECKING:
@@ -77,11 +77,11 @@ class Machine(Protocol):
     def operand(self, x: object, what: str) -> Number:
         """A scalar operand of a tile, checked: a number or a scalar value."""
 
-    def sample(self, dtype: DataType) -> Computed:
-        """Some value of a type, of which only the type of what is computed from it is asked."""
+    def sample(self, tile: object, dtype: DataType, shape: Shape) -> Computed:
+        """The lanes of a tile that is spread over a shape where they are known, else some value of its type."""
 
-    def add_product(self, a: Storage, b: Storage, to: Storage, transposed: bool) -> bool:
-        """Add a product of matrices to a third one, where there is a way of its own to that; whether it is done."""
+    def computed(self, tile: object, to: Storage) -> bool:
+        """Compute a tile as a whole, where there is a way of its own to that; whether it is done."""
 
     def shared_loop(self, counts: tuple[object, ...], stages: int) -> LoopSpec:
         """What the loop of S.parallel_tiles runs over."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from compassc.ir.dtypes import DataType, dtype
@@ -125,7 +124,7 @@ class Loaded(Tile):
     def reads(self, base: object, to: Storage | None = None) -> bool:
         return False
 
-    def write(self, to: Storage) -> None:
+    def work(self, to: Storage) -> None:
         rows, cols = extents(to.shape)
         count = (rows - 1) * to.pitch + cols
         less, some = self.place.conditions()
@@ -157,11 +156,8 @@ def store(at: Machine, tensor: object, offsets: object, tile: Tile) -> None:
 
 # ---------------------------------------------------------------------------------------------------------- reductions
 
-JOINS: dict[str, tuple[str, Callable[[Computed, Computed], Computed]]] = {
-    "sum": ("vrpadd", lambda a, b: op("vadd")(a, b)),
-    "max": ("vrpmax", lambda a, b: op("max")(a, b)),
-    "min": ("vrpmin", lambda a, b: op("min")(a, b)),
-}
+JOINS = {"sum": ("vrpadd", "vadd"), "max": ("vrpmax", "max"), "min": ("vrpmin", "min")}
+"""The operations that join the lanes of a vector, and two vectors."""
 
 
 def identity(how: str, kind: DataType) -> object:
@@ -199,7 +195,7 @@ class Reduced(Tile):
     def reads(self, base: object, to: Storage | None = None) -> bool:
         return self.tile.reads(base)
 
-    def write(self, to: Storage) -> None:
+    def work(self, to: Storage) -> None:
         (self._rows if self.axis == 0 else self._columns)(to, self.tile.rows(self.tile.shape))
 
     def _vector(self, value: Computed) -> Computed:
@@ -210,7 +206,7 @@ class Reduced(Tile):
 
     def _rows(self, to: Storage, source: Row) -> None:
         rows, cols = extents(self.tile.shape)
-        join = JOINS[self.how][1]
+        join = op(JOINS[self.how][1])
 
         def some(j: Number, lanes: int, mask: Mask) -> None:
             total = self.at.variable("total", self._wide(source(0)(j, lanes, mask), lanes))
@@ -232,7 +228,7 @@ class Reduced(Tile):
         rows, cols = (1, count) if count else extents(self.tile.shape)
         native = self.joined.native_lanes
         lanes = native * min(4, -(-cols // native))
-        across, join = JOINS[self.how]
+        across, join = map(op, JOINS[self.how])
 
         def row(i: Number) -> None:
             elements = source(i)
@@ -247,7 +243,7 @@ class Reduced(Tile):
             parts = list(op("vsplit")(total.get())) if lanes > native else [total.get()]
             while len(parts) > 1:
                 parts = [join(a, b) for a, b in zip(parts[::2], parts[1::2])] + parts[len(parts) & ~1 :]
-            value = op(across)(parts[0])[0]
+            value = across(parts[0])[0]
             self.at.store(to.pointer if type(i) is int and not i else to.pointer + i, self._result(value))
 
         self.at.loop(0, rows, 1, row)

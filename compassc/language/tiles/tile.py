@@ -27,8 +27,6 @@ Row = Callable[[Number], Vector]
 CODE = "tile"
 FIXED = "a tile is a value: choose elements with S.tile_where, or store the parts one by one with S.tile_store"
 """What to do in the place of assigning to a part of a tile."""
-PROBE = 32
-"""Lanes of the vectors by which the type of an element-wise result is asked."""
 
 
 def error(message: str, help: str) -> CompassError:
@@ -91,9 +89,14 @@ class Tile(ABC):
     def __init__(self, at: Machine, shape: Shape, dtype: DataType) -> None:
         self.at, self.shape, self.dtype = at, shape, dtype
 
-    @abstractmethod
     def write(self, to: Storage) -> None:
         """Compute the tile into a storage, which nothing that is still needed lies in but at the same elements."""
+        if not self.at.computed(self, to):
+            self.work(to)
+
+    def work(self, to: Storage) -> None:
+        """The operations that compute it into a storage."""
+        fill(self.at, to, self.rows(to.shape))
 
     @abstractmethod
     def reads(self, base: object, to: Storage | None = None) -> bool:
@@ -148,9 +151,6 @@ class Stored(Tile):
 
     def reads(self, base: object, to: Storage | None = None) -> bool:
         return self.storage.base is base and self.storage is not to
-
-    def write(self, to: Storage) -> None:
-        fill(self.at, to, self.rows(to.shape))
 
     def rows(self, shape: Shape) -> Row:
         rows, cols = extents(self.shape)
@@ -225,11 +225,13 @@ class Elementwise(Tile):
 
     def __init__(self, at: Machine, function: Callable[..., Computed], operands: tuple[object, ...], what: str) -> None:
         self.function, self.operands = function, operands
-        samples = [at.sample(x.dtype.with_lanes(PROBE)) if isinstance(x, Tile) else x for x in operands]
-        found: DataType = function(*samples).dtype
-        if found.lanes != PROBE:
+        shape = broadcast([x.shape for x in self.parts()])
+        samples = {x: at.sample(x, x.dtype, shape) for x in self.parts()}
+        self.sample: Computed = function(*[samples[x] if isinstance(x, Tile) else x for x in operands])
+        kind = self.sample.dtype
+        if any(kind.lanes != one.dtype.lanes for one in samples.values()):
             raise error(f"{what} does not work element by element", "tiles take operations from lane to lane")
-        super().__init__(at, broadcast([x.shape for x in self.parts()]), found.element_of)
+        super().__init__(at, shape, kind.element_of)
 
     def parts(self) -> list[Tile]:
         return [x for x in self.operands if isinstance(x, Tile)]
@@ -257,9 +259,6 @@ class Elementwise(Tile):
         value = self.at.let("scalar", x)
         return lambda i: lambda j, lanes, mask: value
 
-    def write(self, to: Storage) -> None:
-        fill(self.at, to, self.rows(to.shape))
-
 
 def _inside(x: object, shape: Shape) -> bool:
     """Whether an operand is computed in the loops of the work it is part of; else it is in memory before them."""
@@ -286,9 +285,6 @@ class Constant(Tile):
         value = self.at.let("scalar", self.value)
         return lambda i: lambda j, lanes, mask: op("vbcast")(value, None, lanes)
 
-    def write(self, to: Storage) -> None:
-        fill(self.at, to, self.rows(to.shape))
-
 
 class Index(Tile):
     """The number of each element along an axis."""
@@ -306,9 +302,6 @@ class Index(Tile):
         if self.along_rows:
             return lambda i: lambda j, lanes, mask: op("cast")(i, INT32) if isinstance(i, int) else i
         return lambda i: lambda j, lanes, mask: op("cast")(list(range(lanes)), f"int32x{lanes}") + j
-
-    def write(self, to: Storage) -> None:
-        fill(self.at, to, self.rows(to.shape))
 
 
 def fill(at: Machine, to: Storage, source: Row) -> None:

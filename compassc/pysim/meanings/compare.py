@@ -92,6 +92,13 @@ def vminh(x: Array, y: Array, dtype: DataType) -> Array:
     return np.minimum(*pairs(x, y))
 
 
+def halved(better: Function, kept: Array) -> Array:
+    """The best lane of each row of a matrix, whose halves are compared until one column is left."""
+    while (by := kept.shape[1] // 2) > 0:
+        kept = better(kept[:, :by], kept[:, by:])
+    return kept
+
+
 def reduced(better: Function, x: Array, dtype: DataType, mask: Array | None, return_idx: bool, largest: bool) -> Array:
     """Lane 0: the best active lane, found by halving as the compiled code does, where NaN never wins; lane 1: its
     index as an integer bit pattern."""
@@ -104,14 +111,11 @@ def reduced(better: Function, x: Array, dtype: DataType, mask: Array | None, ret
     kept = np.where(
         candidates, x, np.asarray(np.nan if dtype.is_floating else low if largest else high).astype(x.dtype)
     )
-    by = len(x) // 2
-    while by:
-        kept = better(kept, np.roll(kept, -by))
-        by //= 2
+    best = halved(better, kept.reshape(1, -1))[0, 0]
     out = np.zeros_like(x)
-    out[0] = kept[0]
+    out[0] = best
     if return_idx:
-        out.view(f"u{x.dtype.itemsize}")[1] = np.argmax(candidates & (x == kept[0]))
+        out.view(f"u{x.dtype.itemsize}")[1] = np.argmax(candidates & (x == best))
     return out
 
 
