@@ -23,6 +23,7 @@ from ._same_memory import apart
 
 SRAM = ("lsram", "shared")
 CODE = "pipelined"
+_ACCESSES = E.F_LOAD | E.F_CALL | E.F_FUNC
 _FORBIDDEN = ("barrier", "alloc_event", "wait_events", "free_events", "flush_cache", "aiff", "asm")
 """Operations that wait for transfers, or may read and write anything."""
 
@@ -86,6 +87,7 @@ class Turns:
     def __init__(self, module: IRModule, f: PrimFunc) -> None:
         self.module, self.f = module, f
         self.hazards = Hazards(f)
+        self._own: dict[Stmt, tuple[Access, ...]] = {}
         self.mutable = mutable_vars(f)
         self.allocs = {s.buffer.data: s for s in walk_stmts(f.body) if type(s) is S.Alloc}
 
@@ -133,14 +135,26 @@ class Turns:
     def accesses(self, body: Body) -> Iterator[Access]:
         """Accesses of memory in the order of the statements."""
         for s in walk_stmts(body):
-            stored = s.buffer.data if isinstance(s, S.BufferStore) else None
-            for root in s.exprs():
-                if root is not stored:
-                    yield from self._of_expr(root)
-            if stored is not None:
-                yield from (Access(r, "w") for r in self.roots(stored))
+            yield from self.own_accesses(s)
+
+    def own_accesses(self, s: Stmt) -> tuple[Access, ...]:
+        """Those of a statement without its blocks."""
+        found = self._own.get(s)
+        if found is None:
+            found = self._own[s] = tuple(self._of_stmt(s))
+        return found
+
+    def _of_stmt(self, s: Stmt) -> Iterator[Access]:
+        stored = s.buffer.data if isinstance(s, S.BufferStore) else None
+        for root in s.exprs():
+            if root is not stored:
+                yield from self._of_expr(root)
+        if stored is not None:
+            yield from (Access(r, "w") for r in self.roots(stored))
 
     def _of_expr(self, root: Expr) -> Iterator[Access]:
+        if not root.flags & _ACCESSES:
+            return
         for e in walk_exprs(root):
             if type(e) is E.BufferLoad:
                 yield from (Access(r, "r") for r in self.roots(e.buffer.data))
@@ -236,13 +250,14 @@ class Turns:
 
     def _order(self, turn: Turn, moves: dict[int, Move]) -> None:
         """Refuse where the order of accesses of a tile in the turn leaves no room for transfers ahead or behind."""
+        accesses = [(s, tuple(self.accesses((s,)))) for s in turn.loop.body]
         for array in turn.arrays:
             name = shown(array)
             used = emptied = copied = False
             first = True
-            for s in turn.loop.body:
+            for s, every in accesses:
                 move = moves.get(id(s))
-                touched = [a for a in self.accesses((s,)) if a.root is array or a.root is None]
+                touched = [a for a in every if a.root is array or a.root is None]
                 if not touched:
                     continue
                 if move is not None and move.inward and move in turn.ins:

@@ -63,14 +63,13 @@ def _own(turns: Turns, plans: list[Turn]) -> None:
             s = stack.pop()
             if id(s) in loops:
                 continue
-            if not isinstance(s, (S.Let, S.Alloc, S.DeclBuffer)):
-                alone = s.map(lambda e: e, lambda body: ())
-                if any(a.root is array for a in turns.accesses((alone,))):
-                    raise refusal(
-                        f"{shown(array)!r}, which has its tiles, is used outside of it",
-                        s.span,
-                        "allocate an array for the loop, and another one for what is outside",
-                    )
+            defines = isinstance(s, (S.Let, S.Alloc, S.DeclBuffer))
+            if not defines and any(a.root is array for a in turns.own_accesses(s)):
+                raise refusal(
+                    f"{shown(array)!r}, which has its tiles, is used outside of it",
+                    s.span,
+                    "allocate an array for the loop, and another one for what is outside",
+                )
             for body in s.bodies():
                 stack += body
 
