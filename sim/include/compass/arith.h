@@ -157,25 +157,17 @@ __COMPASS_SIGNED(X)
 __COMPASS_UNSIGNED(X)
 #undef X
 /* round_even(x / 2^s): the shifted value, plus one when the bits shifted out are more than a half, or a half and the
- * value is odd. With the same `s` in all lanes and rounds, `middle` and the mask of `rest` are computed once. Of signed
+ * value is odd. What depends on `s` alone is computed once, where it is the same in all lanes and rounds. Of signed
  * values, shifts by the width or more give 0: the shifted value is 0 or -1 then, and -1 is always rounded up. Of unsigned
  * ones, a shift by the width gives 0 or 1; they are compared as signed numbers, for which hosts have an instruction. */
-#ifdef __AVX512VL__
-/* Of values that differ by less than the type holds; two vectors without a comparison clang computes in one of 512 bits. */
-#define __COMPASS_GREATER(V, E, L, x, y) (((y) - (x)) >> (V)(E)(256 / L - 1))
-#else
-#define __COMPASS_GREATER(V, E, L, x, y) ((x) > (y))
-#endif
-#define X(V, E, L, S, U, B)                                                                               \
+#define __COMPASS_ROUND_SIGNED(V, E, L, S, U, B)                                                          \
   __COMPASS_FN V __compass_round_shr(V x, U s) {                                                          \
     V value = __compass_shr(x, s), unit = __compass_shl((V)(E)1, s);                                      \
     V middle = __builtin_astype(__builtin_astype(unit, U) >> (U)1, V) - __builtin_astype(s == (U)0, V);   \
     V rest = x & (unit + (unit != (V)(E)0));                                                              \
-    return value - __COMPASS_GREATER(V, E, L, rest, middle - (value & (V)(E)1));                          \
+    return value - (rest > middle - (value & (V)(E)1));                                                   \
   }
-__COMPASS_SIGNED(X)
-#undef X
-#define X(V, E, L, S, U, B)                                                                               \
+#define __COMPASS_ROUND_UNSIGNED(V, E, L, S, U, B)                                                        \
   __COMPASS_FN V __compass_round_shr(V x, U s) {                                                          \
     V value = __compass_shr(x, s), lowest = (V)1 << (V)(256 / L - 1), place = s - (V)1;                    \
     V middle = __COMPASS_PICK(V, S, __builtin_astype(place >= (V)(256 / L), S), (V)-1, (V)1 << place);    \
@@ -183,8 +175,37 @@ __COMPASS_SIGNED(X)
     S left = __builtin_astype(rest ^ lowest, S), limit = __builtin_astype(middle ^ lowest, S);            \
     return value - __builtin_astype(left > limit - __builtin_astype(value & (V)1, S), V);                 \
   }
-__COMPASS_UNSIGNED(X)
-#undef X
+/* Where hosts rotate lanes: then the bits shifted out are at the top and the lowest one of the value is at the bottom, so
+ * that one comparison tells. Beyond the width, the sign tells for signed values, and nothing for unsigned ones. clang does
+ * not see that `one` is 1, for it would make numbers of the comparison's result before adding them. */
+#define __COMPASS_ROUND_ROTATED(V, E, L, S, U, by, past, kept_past, limit_past)                           \
+  __COMPASS_FN V __compass_round_shr(V x, U s) {                                                          \
+    V value = __compass_shr(x, s), one = (V)(E)1;                                                         \
+    U bits = __builtin_astype(x, U), middle = (U)1 << (U)(256 / L - 1);                                     \
+    S beyond = __builtin_astype(s >= (U)(past), S);                                                       \
+    U kept = __COMPASS_PICK(U, S, beyond, (U)(kept_past), ~__compass_shr((U)-1, s) | (U)1);               \
+    U limit = __COMPASS_PICK(U, S, beyond, (U)(limit_past), middle);                                        \
+    __asm__("" : "+v"(one));                                                                              \
+    S up = __builtin_astype((__builtin_elementwise_fshr(bits, bits, by) & kept) > limit, S);              \
+    return __COMPASS_PICK(V, S, up, value + one, value);                                                  \
+  }
+#define __COMPASS_ROUND_BY_ROTATION(S, ES, U, EU, L)                                                      \
+  __COMPASS_ROUND_ROTATED(S, ES, L, S, U, __builtin_elementwise_min(s, (U)(256 / L - 1)), 256 / L, 1, 0)  \
+  __COMPASS_ROUND_ROTATED(U, EU, L, S, U, s, 256 / L + 1, 0, 0)
+__COMPASS_ROUND_SIGNED(char32, char, 32, char32, uchar32, bool32)
+__COMPASS_ROUND_UNSIGNED(uchar32, uchar, 32, char32, uchar32, bool32)
+#if defined(__AVX512VBMI2__) && defined(__AVX512VL__)
+__COMPASS_ROUND_BY_ROTATION(short16, short, ushort16, ushort, 16)
+#else
+__COMPASS_ROUND_SIGNED(short16, short, 16, short16, ushort16, bool16)
+__COMPASS_ROUND_UNSIGNED(ushort16, ushort, 16, short16, ushort16, bool16)
+#endif
+#ifdef __AVX512VL__
+__COMPASS_ROUND_BY_ROTATION(int8, int, uint8, uint, 8)
+#else
+__COMPASS_ROUND_SIGNED(int8, int, 8, int8, uint8, bool8)
+__COMPASS_ROUND_UNSIGNED(uint8, uint, 8, int8, uint8, bool8)
+#endif
 #define X(V, E, L, S, U, B)                                                                                     \
   __COMPASS_FN V __compass_ror(V x, U s) {                                                                      \
     U bits = __builtin_astype(x, U), by = s & (U)(256 / L - 1);                                                 \

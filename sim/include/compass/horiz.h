@@ -13,7 +13,7 @@
   __COMPASS_FN R __vdot(R r, X1 x, Y1 y, B m) {                                                                      \
     X1 a = __COMPASS_ACTIVE(X1, S, x, m);                                                                            \
     __COMPASS_PRODUCTS(R, a, y)                                                                                      \
-    C any = __builtin_convertvector(((__vexte(m, m) | __vexto(m, m)).lo & (char)1) != (char)0, C);                   \
+    C any = __builtin_convertvector(((m.even | m.odd) & (char)1) != (char)0, C);                                     \
     return __COMPASS_PICK(R, C, any, __builtin_elementwise_add_sat(even, odd), r);                                   \
   }
 #define __COMPASS_WIDE_SUM(R, X1, Y1, W, FROM, TO)                                                                   \

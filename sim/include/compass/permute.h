@@ -27,18 +27,33 @@ __COMPASS_ALL(X)
 __COMPASS_SMALL_MASKS(X)
 #undef X
 
-/* Even lanes. Hosts that cannot move bytes freely narrow what is known to be narrow with one instruction, if they see
- * that the lanes are cut. */
+/* Vectors as the host's own instructions take them, by lanes. */
+typedef char __compass_v32 __attribute__((vector_size(32)));
+typedef short __compass_v16 __attribute__((vector_size(32)));
+typedef int __compass_v8 __attribute__((vector_size(32)));
+
+/* Even lanes. Hosts that move bytes freely have one instruction, hidden from clang: it would join the vectors, and what
+ * they are computed by, to vectors of 512 bits, which takes more of the few units that move lanes than it saves elsewhere.
+ * Other hosts narrow what is known to be narrow with one instruction, if they see that the lanes are cut. */
 #define X(V, E, L, S, U, B) __COMPASS_SHUFFLE(__vexte, V, L, __COMPASS_EVEN)
 __COMPASS_FLOATS(X)
 __COMPASS_SMALL_MASKS(X)
 X(int8, int, 8, int8, uint8, bool8)
 X(uint8, uint, 8, int8, uint8, bool8)
-#ifdef __AVX512VBMI__
-X(char32, char, 32, char32, uchar32, bool32)
-X(uchar32, uchar, 32, char32, uchar32, bool32)
-X(short16, short, 16, short16, ushort16, bool16)
-X(ushort16, ushort, 16, short16, ushort16, bool16)
+#undef X
+#if defined(__AVX512VBMI__) && defined(__AVX512VL__)
+#define __COMPASS_PICK_EVEN(V, U, L, name)                                                                  \
+  __COMPASS_FN V __vexte(V x, V y) {                                                                        \
+    __compass_v##L low = __builtin_astype(x, __compass_v##L), high = __builtin_astype(y, __compass_v##L);   \
+    __compass_v##L even = __builtin_astype((U)(__COMPASS_SEQ_##L(__COMPASS_EVEN, L)), __compass_v##L);      \
+    __asm__("" : "+v"(even));                                                                               \
+    __asm__("" : "+v"(low), "+v"(high));                                                                    \
+    return __builtin_astype(name(low, even, high), V);                                                      \
+  }
+__COMPASS_PICK_EVEN(char32, uchar32, 32, __builtin_ia32_vpermi2varqi256)
+__COMPASS_PICK_EVEN(uchar32, uchar32, 32, __builtin_ia32_vpermi2varqi256)
+__COMPASS_PICK_EVEN(short16, ushort16, 16, __builtin_ia32_vpermi2varhi256)
+__COMPASS_PICK_EVEN(ushort16, ushort16, 16, __builtin_ia32_vpermi2varhi256)
 #else
 #define __COMPASS_CUT(V, W, WIDE)                                                                           \
   __COMPASS_FN V __vexte(V x, V y) {                                                                        \
@@ -49,7 +64,6 @@ __COMPASS_CUT(uchar32, ushort16, __ushort32)
 __COMPASS_CUT(short16, int8, __int16)
 __COMPASS_CUT(ushort16, uint8, __uint16)
 #endif
-#undef X
 
 #define X(V, E, L, S, U, B) \
   __COMPASS_FN V __vprevs(V m) { return __builtin_shufflevector(m, m, __COMPASS_SEQ_##L(__COMPASS_REVERSE, L)); }
@@ -60,11 +74,6 @@ __COMPASS_FN bool16 __vbxul(bool32 m) { return m.lo; }
 __COMPASS_FN bool16 __vbxuh(bool32 m) { return m.hi; }
 __COMPASS_FN bool8 __vbxul(bool16 m) { return m.lo; }
 __COMPASS_FN bool8 __vbxuh(bool16 m) { return m.hi; }
-
-/* Vectors as the host's own instructions take them, by lanes. */
-typedef char __compass_v32 __attribute__((vector_size(32)));
-typedef short __compass_v16 __attribute__((vector_size(32)));
-typedef int __compass_v8 __attribute__((vector_size(32)));
 
 /* __compass_permute(x, y, i): lane k is lane i[k] of the 2 * L lanes of (x, y), i[k] modulo 2 * L.
  * __compass_slide(x, y, s): lanes s .. s+L-1 of them, s modulo L.
