@@ -46,6 +46,8 @@ tensor_operator = Service()
 """`(name, *operands) -> Tensor`: the expression of an operator."""
 create_prim_func = Service()
 """`(ops, index_dtype_override) -> PrimFunc`: the function of blocks that computes tensors."""
+lower_blocks = Service()
+"""`(module, target) -> IRModule`: a module without blocks, for a target."""
 tune_program = Service()
 """`(model, target, records, **options) -> str`: the file of records of a model's kernels for the host, searched for here."""
 compile_program = Service()

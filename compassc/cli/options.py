@@ -463,7 +463,7 @@ def _pass_options(functions: str, passes: str) -> Decorator:
 
 pass_options = _pass_options(
     "Print this function only. Repeatable.",
-    "A,B,... for one stage; `compassc build` takes lower:A,B,.../codegen:C,D,... for one or both",
+    "A,B,... of the stage alone, or STAGE:A,B,.../STAGE:C,D,... of some (`compassc passes` lists them)",
 )
 graph_pass_options = _pass_options("Print the layer of this name only. Repeatable.", "A,B,...")
 launch_pass_options = _pass_options("Print the launch of this layer only. Repeatable.", "A,B,...")

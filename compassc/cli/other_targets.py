@@ -11,7 +11,9 @@ from compassc import dsl, targets
 from compassc.cli import options
 from compassc.cli.console import Console
 from compassc.cli.outputs import STDIO, hand_over, is_apart
+from compassc.driver import Request
 from compassc.ir import print_module
+from compassc.pass_manager import standing
 from compassc.targets import Target, kinds, nvrtc
 
 if TYPE_CHECKING:
@@ -30,10 +32,17 @@ def other_target(name: str) -> Target | None:
 
 
 def run_elsewhere(
-    console: Console, stage: str, source: Path, output: Path | None, entry: str | None, target: Target
+    console: Console,
+    stage: str,
+    source: Path,
+    output: Path | None,
+    entry: str | None,
+    target: Target,
+    request: Request,
 ) -> None:
     """From a Python file to what a stage (`lower`, `codegen` or the last one) makes for a target; the files of the others
-    go to STEM.compass. UsageError for kernels of the NPU's language and for other stages."""
+    go to STEM.compass. `request` has the options of passes. UsageError for kernels of the NPU's language, for other stages, and
+    where passes are to be replaced."""
 
     console.inputs.append(source)
     found = dsl.load_kernels(source, options.module()).entry(options.entry(entry))
@@ -47,15 +56,23 @@ def run_elsewhere(
         raise UsageError(
             f"there is no stage '{stage}' for {target.kind.name}", code="unknown-stage", help="lower, codegen, or none"
         )
+    if request.pipelines:
+        raise UsageError(
+            f"the passes for {target.kind.name} are not replaced",
+            code="usage",
+            help="--disable-pass leaves out single ones, -t NPU takes --passes",
+        )
     folder = console.folder = (output.parent if output and not is_apart(output) else Path()) / f"{source.stem}.compass"
     folder.mkdir(parents=True, exist_ok=True)
     kernel, name = cast("TEKernel", found), found.__name__
-    module, schedule = kernel.lower(str(target))
+    asked = request.pass_options("lower")
+    module, traces = kernel.lower(str(target), asked)
+    with standing(asked):
+        built = targets.build(module, target=target) if stage != "lower" else None
     made = files.write(folder / f"{name}.ir.txt", print_module(module))
-    files.write(folder / f"{name}.trace.json", schedule.trace.to_json())
-    files.write(folder / f"{name}.trace.py", schedule.trace.as_python())
-    if stage != "lower":
-        built = targets.build(module, target=target)
+    for suffix, text in traces.items():
+        files.write(folder / f"{name}{suffix}", text)
+    if built is not None:
         made = files.write(folder / f"{name}{_SOURCES.get(built.format, '.txt')}", built.get_source())
         if target.kind.name == "cuda" and nvrtc.library() is not None:
             files.write(folder / f"{name}.ptx", built.get_source("ptx"))

@@ -1,6 +1,6 @@
 """The pass options of the command line, checked and turned into PassOptions.
 
-A pipeline is text: `A,B,C` for one stage; for a whole build `lower:A,B,C/legalize:D,E`.
+A pipeline is text: `A,B,C` for one stage; for several `lower:A,B,C/legalize:D,E`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from compassc.driver import Request
 if TYPE_CHECKING:
     from compassc.pass_manager import Folder, PassOptions
 
-PIPELINE_STAGES = ("lower", "legalize")
+PASS_STAGES = {"lower": (*pass_manager.SCHEDULE_STAGES, "lower"), "legalize": ("legalize",)}
+"""The stages of passes that a stage of the build runs."""
 
 
 def make_pass_options(given: Passes, folder: Folder[Any] | None = None) -> PassOptions:
@@ -47,6 +48,11 @@ def pipeline_text(stages: tuple[str, ...]) -> str:
     """The standard pipeline of one stage, or of several, as `--passes` takes it."""
     texts = {stage: pass_manager.pipeline_text(pass_manager.pipeline_names(stage)) for stage in stages}
     return texts[stages[0]] if len(stages) == 1 else "/".join(f"{stage}:{text}" for stage, text in texts.items())
+
+
+def pass_stages(*stages: str) -> tuple[str, ...]:
+    """The stages of passes that stages of the build run."""
+    return tuple(name for stage in stages for name in PASS_STAGES[stage])
 
 
 def graph_pipeline_text(stage: str = "optimize") -> str:
@@ -81,20 +87,21 @@ def graph_pass_options(given: Passes) -> PassOptions:
     return chosen
 
 
-def read_pipelines(text: str | None, stages: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """The pipelines given by `--passes`, by stage; stages it does not name keep their standard pipeline."""
+def read_pipelines(text: str | None, *stages: str) -> dict[str, tuple[str, ...]]:
+    """The pipelines given by `--passes`, by stage of passes. `stages`: those of the build; of one alone a pipeline needs no
+    name. What is not named keeps its standard pipeline; where `lower` alone is, no schedule is lowered."""
     if text is None:
         return {}
-    if len(stages) == 1:
+    if len(stages) == 1 and ":" not in text:
         return {stages[0]: pass_manager.parse_pipeline(text)}
-    pipelines = {}
+    pipelines, known = {}, pass_stages(*stages)
     for part in text.split("/"):
         stage, colon, names = part.partition(":")
-        if not colon or stage not in stages:
+        if not colon or stage not in known:
             raise UsageError(
                 f"--passes: expected STAGE:A,B,... for a stage, got '{part}'",
                 code="usage",
-                help=f"stages are joined by '/', for instance {'/'.join(f'{s}:Simplify' for s in stages)}",
+                help=f"stages are joined by '/', for instance {'/'.join(f'{s}:Simplify' for s in known)}",
             )
         pipelines[stage] = pass_manager.parse_pipeline(names)
     return pipelines
@@ -131,7 +138,7 @@ def run_file(console: Console, name: str, source: Path, output: Path | None, req
 
         elsewhere = other_target(request.target) if request.target else None
         if elsewhere is not None:
-            run_elsewhere(console, name, source, output, None, elsewhere)
+            run_elsewhere(console, name, source, output, None, elsewhere, request)
             return
         run_until(console, name, source, output, request)
     else:
@@ -143,10 +150,10 @@ def run_pass_stage(
 ) -> None:
     """Run `lower` or `legalize` on a file, or only print its pipeline."""
     if given["print_pipeline"]:
-        artifact(pipeline_text((name,)) + "\n")
+        artifact(pipeline_text(pass_stages(name)) + "\n")
     elif source is None:
         raise UsageError(f"{name} needs the file to read", code="usage", help=f"`compassc {name} --help` shows how")
     else:
-        pipelines = read_pipelines(given["passes"], (name,))
+        pipelines = read_pipelines(given["passes"], name)
         request = Request(passes=make_pass_options(given), pipelines=pipelines, target=target)
         run_file(console, name, source, output, request)

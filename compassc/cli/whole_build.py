@@ -11,7 +11,7 @@ from compassc.cli.console import Console, artifact
 from compassc.cli.option_types import Given
 from compassc.cli.other_targets import other_target, run_elsewhere
 from compassc.cli.outputs import STDIO, hand_over, is_apart, place
-from compassc.cli.pipeline import PIPELINE_STAGES, make_pass_options, pipeline_text, read_pipelines
+from compassc.cli.pipeline import PASS_STAGES, make_pass_options, pass_stages, pipeline_text, read_pipelines
 from compassc.driver import STAGES, Build, Request, run_build, stage_named
 from compassc.driver.record import write_depfile
 
@@ -19,7 +19,7 @@ from compassc.driver.record import write_depfile
 def run_whole(console: Console, source: Path | None, given: Given) -> None:
     """Build `source`, or print the pipelines when that was asked for."""
     if given["print_pipeline"]:
-        artifact(pipeline_text(PIPELINE_STAGES) + "\n")
+        artifact(pipeline_text(pass_stages(*PASS_STAGES)) + "\n")
         return
     if source is None or source == STDIO:
         help = "`compassc build --help` shows an example"
@@ -27,7 +27,8 @@ def run_whole(console: Console, source: Path | None, given: Given) -> None:
     if given["target"]:
         elsewhere = other_target(given["target"])
         if elsewhere is not None:
-            run_elsewhere(console, given["stop_after"], source, given["output"], given["entry"], elsewhere)
+            request = Request(passes=make_pass_options(given), pipelines=_pipelines(given))
+            run_elsewhere(console, given["stop_after"], source, given["output"], given["entry"], elsewhere, request)
             return
     with place(given["output"]) as output:
         request = _request(source, output, given)
@@ -53,6 +54,10 @@ def run_until(console: Console, name: str, source: Path, output: Path | None, re
         _deliver(console, build, output)
 
 
+def _pipelines(given: Given) -> dict[str, tuple[str, ...]]:
+    return read_pipelines(given["passes"], *PASS_STAGES)
+
+
 def _request(source: Path, output: Path, given: Given) -> Request:
     last = stage_named(given["stop_after"])
     request = Request(
@@ -64,7 +69,7 @@ def _request(source: Path, output: Path, given: Given) -> Request:
         folder=given["save_temps_dir"],
         stop_after=last.name,
         passes=make_pass_options(given),
-        pipelines=read_pipelines(given["passes"], PIPELINE_STAGES),
+        pipelines=_pipelines(given),
         shapes=given["shapes"],
         values=given["values"],
         consts=options.load_consts(given["consts"]),

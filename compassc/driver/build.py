@@ -64,11 +64,12 @@ class Request:
 
     def pass_options(self, stage: str) -> PassOptions:
         """The options of the pass pipeline of a stage; all stages share one object, which numbers the passes."""
-        if self.passes is None:
-            from compassc.pass_manager import PassOptions
+        from compassc.pass_manager import SCHEDULE_STAGES, PassOptions
 
+        if self.passes is None:
             self.passes = PassOptions()
         self.passes.passes = self.pipelines.get(stage)
+        self.passes.pipelines = {name: passes for name, passes in self.pipelines.items() if name in SCHEDULE_STAGES}
         return self.passes
 
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -60,18 +60,15 @@ def _parse(build: Build) -> list[Path]:
     source = load_kernels(request.kernel, request.module)
     sizes = {**request.values, **request.shapes}
     kernel: PyPrimFunc | TEKernel = chosen(source.entry(request.entry), build.target.name, sizes)
-    schedule = None
+    traces: Mapping[str, str] = {}
     if isinstance(kernel, PyPrimFunc):
         build.module = parse(kernel, build.target.name)
     else:
-        build.module, schedule = kernel.lower(build.target.name, simple_mode=True)
+        build.module, traces = kernel.lower(build.target.name, request.pass_options("parse"), simple_mode=True)
     build.dependencies = list(source.dependencies)  # complete only now: parsing may read files too
     build.name = build.module.entry
     made = [files.write(build.file(".ir.txt"), print_module(build.module, _sources(build)))]
-    if schedule is not None:  # its steps, as JSON, which can be replayed, and as Python
-        made.append(files.write(build.file(".trace.json"), schedule.trace.to_json()))
-        made.append(files.write(build.file(".trace.py"), schedule.trace.as_python()))
-    return made
+    return [*made, *(files.write(build.file(suffix), text) for suffix, text in traces.items())]
 
 
 def _adopt_target(build: Build, name: str, path: Path) -> None:

@@ -13,7 +13,8 @@ import importlib
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
@@ -40,6 +41,8 @@ class _Around(Protocol):
 
 
 EVERY_PASS = "all"
+SCHEDULE_STAGES = ("blocks", "threads", "loops")
+"""The stages of kernels in which schedules become loops as others are."""
 AROUND: ContextVar[_Around | None] = ContextVar("around passes", default=None)
 """What is called instead of each pass on kernels, with its name, the module and the pass."""
 DISABLED: ContextVar[frozenset[str]] = ContextVar("disabled passes", default=frozenset())
@@ -74,7 +77,7 @@ class PassOptions:
     """What to run and what to show of it. Use one object for all pipelines of a build and a new one for the next.
 
     Pass names are those of `pass_name`; `all` in `print_before` and `print_after` means every pass. `passes` replaces
-    the standard pipeline. `functions` limits printed text to these functions. `limit` stops running passes after that
+    the standard pipeline, `pipelines` those of stages that run on the way (`standing`). `functions` limits printed text to these functions. `limit` stops running passes after that
     many over all pipelines (to find the one that breaks something). `stream` is where text goes, by default stderr.
     """
 
@@ -86,6 +89,7 @@ class PassOptions:
     time_passes: bool = False
     verify: bool = False
     passes: tuple[str, ...] | None = None
+    pipelines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     functions: tuple[str, ...] = ()
     limit: int | None = None
     stream: TextIO | None = None
@@ -95,6 +99,19 @@ class PassOptions:
     def say(self, text: str) -> None:
         stream = self.stream or sys.stderr
         print(for_stream(text, stream), file=stream)
+
+
+_standing: ContextVar[PassOptions | None] = ContextVar("standing options", default=None)
+
+
+@contextmanager
+def standing(options: PassOptions) -> Iterator[None]:
+    """Within it, pipelines of kernels that are given no options have these: schedules become loops in several places."""
+    token = _standing.set(options)
+    try:
+        yield
+    finally:
+        _standing.reset(token)
 
 
 # ------------------------------------------------------------------------------------------------------- the registry
@@ -228,8 +245,10 @@ def _stages(folder: Folder[object]) -> dict[str, tuple[str, ...]]:
 
 
 def pipeline_names(stage: str, folder: Folder[Any] = KERNELS) -> tuple[str, ...]:
-    """The passes of a stage, in order: of kernels `lower` or `legalize`."""
-    return _stages(folder)[stage]
+    """The passes of a stage, in order, or what standing options have instead of them."""
+    options = _standing.get() if folder is KERNELS else None
+    other = options.pipelines.get(stage) if options is not None else None
+    return _stages(folder)[stage] if other is None else other
 
 
 def pipeline_text(names: tuple[str, ...]) -> str:
@@ -256,7 +275,7 @@ def run_pipeline(
 
     `later`: passes that come after these; when one of these finds an error, they are asked for theirs.
     """
-    options = options or PassOptions()
+    options = options or (_standing.get() if folder is KERNELS else None) or PassOptions()
     disabled = {folder.key(load_pass(name, folder).NAME) for name in _left_out(options, folder)}
     first = len(options.runs)
     if options.verify:

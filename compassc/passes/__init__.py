@@ -10,16 +10,16 @@ from compassc.analysis.statements import is_lowered
 from compassc.analysis.wellformed import verify_stage
 from compassc.ir import IRModule
 from compassc.ir.stmts import SCALAR_LOOPS
-from compassc.pass_manager import KERNELS, PassOptions, pipeline_names, run_pipeline, verify_program
+from compassc.pass_manager import KERNELS, PassOptions, pipeline_names, run_pipeline, standing, verify_program
 
 
 def lower(
     module: IRModule, options: PassOptions | None = None, check: Callable[[IRModule], object] | None = None
 ) -> IRModule:
-    """The module after the lowering pipelines, or the one of `options`. `check`: what looks at the module when schedules
-    are lowered, so that memory has its size and its place."""
+    """The module after the lowering pipelines, or those of `options`: where `lower` alone is replaced, schedules stay what
+    they are. `check`: what looks at the module when schedules are lowered, so that memory has its size and its place."""
     options = options or PassOptions()
-    if options.passes is None:
+    if options.passes is None or options.pipelines:
         module = lower_schedules(module, options)
     if check is not None:
         check(lower_schedules(module))
@@ -31,10 +31,11 @@ def lower_schedules(module: IRModule, options: PassOptions | None = None) -> IRM
     what a schedule became (`SCALAR_LOOPS`)."""
     entry = module.entry_func
     try:
-        if not all(map(is_lowered, module.functions)):
-            module = run_pipeline((*pipeline_names("blocks"), *pipeline_names("threads")), module, options)
-        if module.entry_func.attr(SCALAR_LOOPS) is not None:
-            module = run_pipeline(pipeline_names("loops"), module, options)
+        with standing(options or PassOptions()):
+            if not all(map(is_lowered, module.functions)):
+                module = run_pipeline((*pipeline_names("blocks"), *pipeline_names("threads")), module)
+            if module.entry_func.attr(SCALAR_LOOPS) is not None:
+                module = run_pipeline(pipeline_names("loops"), module)
     except CompassError as error:
         if error.code == "te-lower":  # which is about no statement, and knows only who called the compiler
             error.span = entry.span or error.span

@@ -10,7 +10,7 @@ import pytest
 from compassc.te import Trace
 
 FILE = """
-from compassc import te, topi
+from compassc import te, tir, topi
 from compassc.dsl import script as S
 
 @te.kernel
@@ -27,6 +27,16 @@ def twice(n=100, target=None):
 def shrunk():
     x = te.placeholder((8, 40), name="x")
     return [x, topi.nn.softmax(x)]
+
+@te.kernel
+def doubled():
+    a = te.placeholder((4, 96), "int32", name="a")
+    b = te.compute((4, 96), lambda i, j: a[i, j] * 2, name="b")
+    s = tir.Schedule(te.create_prim_func([a, b]))
+    i, j = s.get_loops(s.get_block("b"))
+    s.bind(i, "threadIdx.x")
+    s.vectorize(s.split(j, [None, 8])[1])
+    return s
 
 @S.prim_func
 def written(a: S.ptr("int32", "global")):
@@ -81,7 +91,7 @@ def test_lower_and_codegen_begin_at_the_file(run):
 
 
 def test_the_file_says_which_when_it_has_several(run):
-    assert "kernels here: twice, shrunk, written" in run("lower", "k.py", fails=True)
+    assert "kernels here: twice, shrunk, doubled, written" in run("lower", "k.py", fails=True)
     assert "no kernel 'thrice'" in run("build", "k.py:thrice", fails=True)
     assert "both 'twice' and 'shrunk'" in run("build", "k.py:twice", "-k", "shrunk", fails=True)
 
@@ -129,6 +139,50 @@ def test_what_becomes_of_the_loops_is_seen_pass_by_pass(run, compassc, tmp_path)
     run("parse", "k.py:shrunk", "-o", "shrunk.ir.txt")
     assert "S.dma" not in (tmp_path / "shrunk.ir.txt").read_text()
     assert run("lower", "shrunk.ir.txt", "-o", "-") == (tmp_path / "low.txt").read_text()
+
+
+@pytest.mark.parametrize("target", ["X2_1204", "llvm -num-cores=1"])
+def test_functions_of_blocks_are_taken_too(run, tmp_path, target):
+    made = "aipu.bin" if target == "X2_1204" else "doubled.so"
+    run("build", "k.py:doubled", "-t", target, "-o", made)
+    given, found = np.arange(384, dtype="int32").reshape(4, 96), np.zeros((4, 96), "int32")
+    if target == "X2_1204":
+        from compass_runtime.program import Program
+
+        Program.load((tmp_path / made).read_bytes()).call([given, found])
+    else:
+        from compass_runtime import load_module
+
+        load_module(tmp_path / made)(given, found)
+    np.testing.assert_array_equal(found, given * 2)
+    assert "sch.vectorize(" in (tmp_path / "k.compass/doubled.trace.py").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "passes"),
+    [
+        ("doubled", "X2_1204", ("FlattenNestedBlocks", "LowerThreadBinding", "VectorizeReductions", "FlattenBuffer")),
+        ("twice", "X3P_1304", ("LowerThreadBinding", "InjectDoubleBuffer", "FlattenBuffer")),
+        ("twice", "llvm", ("FlattenBuffer",)),
+        ("doubled", "cuda", ("FlattenNestedBlocks", "LowerFloorDiv", "ThreadSync")),
+    ],
+)
+def test_all_passes_of_schedules_are_shown_and_left_out(run, compassc, name, target, passes):
+    command = ("codegen" if target == "cuda" else "lower", f"k.py:{name}", "-t", target, "-o", "low.txt")
+    shown = compassc("build", *command[1:-1], "made", "--print-changed").err
+    assert [p for p in passes if f"+++ after {p}\n" not in shown] == []
+    assert (
+        f"+++ after {passes[0]}\n"
+        not in compassc("build", *command[1:], "--disable-pass", passes[0], "--print-changed").err
+    )
+
+
+def test_stages_of_schedules_are_replaced(run, compassc):
+    text = run("lower", "k.py:doubled", "-o", "-", "--passes", "loops:Simplify/lower:FlattenBuffer")
+    assert "T.vectorized(" in text and "T.block(" not in text
+    assert "T.block(" in run("lower", "k.py:doubled", "-o", "-", "--passes", "RemoveNoOp")
+    assert "are not replaced" in run("lower", "k.py:doubled", "-t", "llvm", "--passes", "lower:Simplify", fails=True)
+    assert "expected STAGE:A,B" in run("lower", "k.py:doubled", "--passes", "legalize:LowerTag", fails=True)
 
 
 def test_what_has_no_program_is_about_the_function(run, tmp_path):
