@@ -11,7 +11,7 @@ from compassc.ir.dtypes import INT32, DataType
 
 from ..language.dispatch import LOCAL
 from ..language.python_operators import BINARY, PREFIX
-from ..language.tiles.machine import op
+from ..language.tiles.machine import Work, op
 from ..language.tiles.tile import error
 from .memory import PyBuffer, PyPointer, Storage, index_of
 from .values import PyVar, python_number, pyvar
@@ -114,6 +114,14 @@ class PyMachine:
                 "give the parameter a shape: t = S.match_buffer(p, (rows, cols))",
             )
         return x.addr_of(0), x.shape
+
+    @staticmethod
+    def pack(packed: Work) -> None:
+        packed.work()
+
+    @staticmethod
+    def add_up(sums: Work) -> None:
+        sums.work()
 
     @staticmethod
     def shared_loop(counts: tuple[object, ...], stages: int) -> Iterator[object]:

@@ -227,6 +227,60 @@ def k(x: S.ptr("{ka}", "global"), w: S.ptr("{kb}", "global"), y: S.ptr("{total}"
     np.testing.assert_allclose(simulated, 3 * product + 1, 1e-4, 1e-3)
 
 
+BETWEEN = (
+    "acc = S.tile_dot(u[4:8], u, acc)",
+    "acc = S.tile_dot(t, u, acc, transpose_b=True)",
+    "acc = acc + 3",
+    "t = S.cast(acc, small)",
+    "t = S.tile_load(left, (n - 4, 1), (4, 8))",
+    "if n > 2:\n    u = S.tile_load(right, (n - 3, 0), (8, 8))",
+    "if n > 2:\n    acc = S.tile_dot(t, v[8:16], acc)",
+    "for i in range(n):\n    acc = S.tile_dot(t, u, acc)\n    if i == 1:\n        break\n    acc = S.tile_dot(t, v[8:16], acc)",
+    "for i in range(n):\n    acc = S.tile_dot(t, u, acc)\n    u = S.tile_load(right, (i, 0), (8, 8))",
+    "for i in S.unroll(2):\n    for j in (0, 4):\n        acc = S.tile_dot(v[j : 4 + j], u, acc)",
+    "for i in range(2):\n    for j in range(n):\n        acc = S.tile_dot(t, v[0:8], acc)\n        acc = S.tile_dot(t, v[8:16], acc)",
+    "acc = S.tile_dot(t, u, acc * n)",
+    "acc = S.tile_dot(t, u, S.tile_full((4, 8), big, total))",
+    "acc = S.tile_full((4, 8), n, total)",
+    "res = S.tile_dot(t, u, res)\nacc = S.tile_dot(t, v[8:16], acc) + res",
+)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("small", "total", "big", "between"),
+    [
+        ("int8", "int32", 2147483600, BETWEEN[:8]),
+        ("int8", "int32", 2147483600, BETWEEN[8:]),
+        ("float16", "float32", 65536.5, BETWEEN[3:7]),
+    ],
+)
+def test_products_that_are_added_to_one_tile(tmp_path, small, total, big, between):
+    """Whatever stands between them: they are added as PySim adds them, one by one."""
+    product = "acc = S.tile_dot(t, u, acc)"
+    parts = [f"acc = S.tile_full((4, 8), 0, total)\n{product}\n{x}\n{product}\nres = res + acc" for x in between]
+    text = f"""small, total, big = {small!r}, {total!r}, {big!r}
+
+@S.prim_func
+def k(x: S.ptr("{small}", "global"), z: S.ptr("{small}", "global"), y: S.ptr("{total}", "global"), n: S.i32):
+    left, right, out = S.match_buffer(x, (4, 9)), S.match_buffer(z, (16, 8)), S.match_buffer(y, (4, 8))
+    t, u = S.tile_load(left, (0, 0), (4, 8)), S.tile_load(right, (0, 0), (8, 8))
+    v, res = S.tile_load(right, (0, 0), (16, 8)), S.tile_full((4, 8), 0, total)
+    acc = S.tile_full((4, 8), 0, total)
+{textwrap.indent(chr(10).join(parts), "    ")}
+    S.tile_store(out, (0, 0), res)
+"""
+    kernel = load(tmp_path, text)
+    values = np.random.default_rng(0)
+    x, z = (values.integers(-9, 10, shape).astype(small) for shape in ((4, 9), (16, 8)))
+    simulated, pysim = np.zeros((2, 4, 8), total)
+    executor = BuildManager("X2_1204").build(kernel)
+    for n in (3, 1):
+        executor(x, z, simulated, n)
+        kernel(x, z, pysim, n)
+        np.testing.assert_array_equal(simulated, pysim)
+
+
 def test_sums_of_floats_have_one_order(tmp_path):
     """Vectors of four registers one after another, then the registers in pairs, then the lanes as vrpadd adds them."""
     text = """@S.prim_func

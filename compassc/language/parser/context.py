@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from typing import Any, Protocol, TypeVar
 
-from compass_core.errors import CompassError, Note
+from compass_core.errors import CompassError, Note, Span
 
 from ...ir import exprs as E
 from ...ir import stmts as S
@@ -51,6 +52,9 @@ class FunctionContext:
         self.addressed: set[E.Var] = set()  # variables whose address was taken so far
         self.shapes: dict[E.Var, list[int | str | None]] = {}
         self.keeps_blocks = False
+        self.lsram_bytes = 0  # of the target; of a function that others call, which have arrays too, it is not known
+        self.awaited: list[tuple[object, Span | None]] = []  # work of which the statements are not made yet
+        self._span: Span | None = None  # of statements that are made later than their place in the text says
         self.numbers: dict[str, int] = {}  # of the variables that work on tiles makes, by name
         self.parsed: tuple[dict[str, Any], ...] = ()  # tables of the sub-functions that were parsed so far
         self.axes: list[
@@ -121,7 +125,20 @@ class FunctionContext:
 
     def _placed(self, statement: S.Stmt) -> S.Stmt:
         """The statement at the current position, with its calls and accesses that have no place of their own."""
-        return placed(statement.at(self.evaluator.place(self.current)))
+        return placed(statement.at(self.place()))
+
+    def place(self) -> Span | None:
+        """The current position."""
+        return self._span or self.evaluator.place(self.current)
+
+    @contextmanager
+    def at(self, span: Span | None) -> Iterator[None]:
+        """Let statements have a place."""
+        self._span = span
+        try:
+            yield
+        finally:
+            self._span = None
 
     def apart(self, make: Callable[[], _T]) -> tuple[_T, S.Body]:
         """What `make` gives, and the statements that it makes, which are not appended."""

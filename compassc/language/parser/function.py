@@ -16,7 +16,7 @@ from ...ops.core import convert
 from ...ops.typing import check_operator, is_literal
 from ..source import SET_TRACE, node_span
 from ..specs import BlockSpec
-from . import assign, loops, tuples
+from . import assign, loops, products, tuples
 from .context import FunctionContext
 from .flow import leaves
 from .folding import without_needless
@@ -51,7 +51,8 @@ class FunctionParser(FunctionContext):
         if self.shapes:
             attrs.append(("shapes", {self.renamed[v].name: dims for v, dims in self.shapes.items()}))
         span = node_span(self.node, self.file)
-        body = without_needless((*self.hoisted, *self.out), self.made, self.addressed)
+        body = (*self.hoisted, *self.out) if self.errors else products.made(self, (*self.hoisted, *self.out))
+        body = without_needless(body, self.made, self.addressed)
         body = rename_vars(body, self.renamed)
         self.errors.extend(kept_by_turns(body))
         params = tuple(self.renamed.get(p, p) for p in self.params)

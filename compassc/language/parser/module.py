@@ -27,6 +27,7 @@ class ModuleParser:
     def __init__(self, entry: PyPrimFunc, name: str | None, blocks: bool = False) -> None:
         self.entry, self.blocks = entry, blocks
         self.symbol = name or entry.__name__
+        self.lsram_bytes = 0
         self.done: dict[str, PrimFunc] = {}
         self.sources: dict[str, PyPrimFunc] = {}
         self.functions: list[FunctionParser] = []
@@ -95,6 +96,7 @@ class ModuleParser:
     def parse(self, func: PyPrimFunc, symbol: str) -> PrimFunc:
         fp = FunctionParser(func, symbol, self.errors, self.chain)
         fp.keeps_blocks, fp.parsed = self.blocks, (self.done, self.sources)
+        fp.lsram_bytes = 0 if self.functions else self.lsram_bytes
         self.functions.append(fp)
         try:
             return fp.parse()
@@ -103,7 +105,9 @@ class ModuleParser:
 
     def module(self, target: str) -> IRModule:
         """The whole module. Raises the mistakes found, all of them at once."""
-        token = TARGET.set(targets.load(target).version)
+        machine = targets.load(target)
+        self.lsram_bytes = machine.lsram_bytes
+        token = TARGET.set(machine.version)
         try:
             with parsing(self):
                 entry = self.parse(self.entry, self.symbol)

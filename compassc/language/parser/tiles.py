@@ -13,9 +13,11 @@ from ...ir.dtypes import INT32, DataType, pointer_type
 from ...ops.args import known_int
 from ...ops.typing import is_literal
 from ..specs import LoopSpec
-from ..tiles.machine import op
+from ..tiles.dot import Sums
+from ..tiles.machine import Work, op
 from ..tiles.storage import Shape, Storage
-from ..tiles.tile import Stored, Tile, copied, error
+from ..tiles.tile import Constant, Stored, Tile, copied, error
+from . import products
 from .access import resolve
 from .context import FunctionContext
 from .errors import language_error
@@ -138,9 +140,18 @@ class IRMachine:
     def sample(tile: object, dtype: DataType, shape: Shape) -> Value:
         return Value(E.Var("sample", dtype.with_lanes(WIDTH)))
 
-    @staticmethod
-    def computed(tile: object, to: Storage) -> bool:
-        return False
+    def computed(self, tile: object, to: Storage) -> bool:
+        """A number is what products may be added to."""
+        if not isinstance(tile, Constant) or to.is_column:
+            return False
+        self.add_up(Sums.of(tile, to))
+        return True
+
+    def pack(self, packed: Work) -> None:
+        products.await_packed(self.fp, packed)
+
+    def add_up(self, sums: Work) -> None:
+        products.await_sums(self.fp, sums)
 
     @staticmethod
     def shared_loop(counts: tuple[Value, ...], stages: int) -> LoopSpec:

@@ -8,22 +8,23 @@ Floats: each element is `acc = fma(acc, a[i, k], b[k, j])` for k in order, in fl
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from functools import partial
 
 from compassc.ir.dtypes import FLOAT32, DataType, dtype
 
-from .machine import op
+from .machine import Machine, Variable, op
+from .packed import GROUP, Packed, Turned, Words, of_words
 from .storage import Storage, extents
-from .tile import Constant, Mask, Stored, Tile, allocate, columns, error, masked
+from .tile import Constant, Elementwise, Mask, Row, Stored, Tile, Vector, columns, error, fill, spread
 from .values import Computed, Number, Pointer
 
-_Packed = TypeVar("_Packed")
 ROWS = 4
 """Rows of the result whose accumulators are in registers together."""
-GROUP = 4
-"""Bytes that a lane of the dot-product instruction adds up."""
 WIDTH = 32
 """Columns of the result that are worked on together."""
+DEEPEST = 1 << 15
+"""So many products of bytes, and a number up to `LARGEST`, have a sum that the dot-product instruction does not clip."""
+LARGEST = 1 << 30
 
 
 class Product(Tile):
@@ -40,182 +41,171 @@ class Product(Tile):
         return any(x.reads(base) for x in (self.a, self.b) if isinstance(x, Stored)) or self.acc.reads(base, to)
 
     def work(self, to: Storage) -> None:
-        a, b = self.a.stored().storage, self.b.stored().storage
-        if not (isinstance(self.acc, Stored) and self.acc.storage is to):
-            self.acc.write(to)
-        (_Bytes if self.dtype.is_integer else _Floats)(self, a, b, to).run()
+        at, a, b = self.at, self.a.stored().storage, self.b.stored().storage
+        right: Packed = (Words if self.dtype.is_integer else Turned if self.transposed else Packed)(
+            at, b, self.transposed
+        )
+        factors = (_Bytes if self.dtype.is_integer else _Floats)(at, a, right)
+        if type(right) is not Packed:
+            at.pack(right)
+        product = Sums(at, to, None, [factors], [factors.a.pointer, b.pointer])
+        at.add_up(Sums.of(self.acc, to).joined(product))
 
 
-class _Blocks(Generic[_Packed]):
-    """The loops over blocks of the result."""
+class Sums:
+    """Products that are added to one tile, a block of which is in registers meanwhile.
 
-    def __init__(self, product: Product, a: Storage, b: Storage, to: Storage) -> None:
-        self.at, self.a, self.b, self.to = product.at, a, b, to
-        self.transposed = product.transposed
-        self.rows, self.depth = extents(a.shape)
-        self.cols = extents(to.shape)[1]
+    `start`: the elements that they are added to; None: those that the tile has. `read`: where what they are made of lies.
+    """
 
-    def run(self) -> None:
-        packed = self.packed()
-        whole = self.rows // ROWS * ROWS
+    def __init__(
+        self,
+        at: Machine,
+        to: Storage,
+        start: Row | None,
+        products: list[_Factors],
+        read: list[Pointer],
+        small: bool = False,
+    ) -> None:
+        """`small`: what they are added to is a number of at most `LARGEST`."""
+        self.at, self.to, self.start, self.products, self.read, self.small = at, to, start, products, read, small
 
-        def rows(count: int) -> Callable[[Number], None]:
-            return lambda i: columns(
-                self.at, self.cols, WIDTH, lambda j, lanes, mask: self.block(packed, i, count, j, lanes, mask)
-            )
+    @staticmethod
+    def of(tile: Tile, to: Storage) -> Sums:
+        """No products yet, and a tile that they are added to."""
+        if isinstance(tile, Stored) and tile.storage is to:
+            return Sums(tile.at, to, None, [], [])
+        if to.is_column or not isinstance(tile, (Stored, Constant, Elementwise)):
+            tile.write(to)
+            return Sums(tile.at, to, None, [], [])
+        return Sums(tile.at, to, tile.rows(to.shape), [], [s.pointer for s in _storages(tile)], is_small(tile))
 
-        self.at.loop(0, whole, ROWS, rows(ROWS))
-        if self.rows > whole:
-            rows(self.rows - whole)(whole)
+    @property
+    def depth(self) -> int:
+        return sum(p.right.depth for p in self.products)
 
-    def packed(self) -> _Packed:
-        """The right side as blocks read it."""
+    def may_join(self, more: Sums) -> bool:
+        """Whether other products, which come later, can be added in the same registers."""
+        deep = self.to.dtype.is_integer and self.depth + more.depth > DEEPEST
+        return self.to is more.to and more.start is None and not deep
+
+    def joined(self, more: Sums) -> Sums:
+        """These and other products that are added to the same tile."""
+        return Sums(
+            self.at, self.to, self.start, [*self.products, *more.products], [*self.read, *more.read], self.small
+        )
+
+    def work(self) -> None:
+        """The loops that add up what is to be added."""
+        if not self.products:
+            fill(self.at, self.to, self._elements)
+            return
+        rows, cols = extents(self.to.shape)
+        whole = rows // ROWS * ROWS
+
+        def some(count: int) -> Callable[[Number], None]:
+            return lambda i: columns(self.at, cols, WIDTH, partial(self._block, i, count))
+
+        self.at.loop(0, whole, ROWS, some(ROWS))
+        if rows > whole:
+            some(rows - whole)(whole)
+
+    def _elements(self, i: Number) -> Vector:
+        if self.start is not None:
+            return self.start(i)
+        place = self.to.pointer + i * self.to.pitch
+        return lambda j, lanes, mask: op("vload")(place + j, mask, lanes)
+
+    def _block(self, i: Number, count: int, j: Number, lanes: int, mask: Mask) -> None:
+        """`count` rows from row i on, `lanes` columns from column j on."""
+        width = self.products[0].width(lanes)
+        parts = [(k, None if mask is None else mask[k : k + width]) for k in range(0, lanes, width)]
+        pitch, kind = self.to.pitch, self.to.dtype
+        places = [self.to.pointer + (i * pitch + j + r * pitch) for r in range(count)]
+        rows = [self._elements(i + r if r else i) for r in range(count)]
+
+        def old(row: Vector, k: int, part: Mask) -> Computed:
+            return spread(row(j + k if k else j, width, part), kind, width)
+
+        at_once = self.small or kind.is_floating
+        zero = None if at_once else op("cast")(0, kind.with_lanes(width))
+        sums = [
+            [self.at.variable("total", old(row, *part) if zero is None else zero) for part in parts] for row in rows
+        ]
+        for product in self.products:
+            product.add(i, j, lanes, mask, sums)
+        for place, row, totals in zip(places, rows, sums):
+            for (k, part), total in zip(parts, totals):
+                value = total.get() if at_once else op("vadd")(old(row, k, part), total.get())
+                self.at.do("vstore", value, place + k, part)
+
+
+def is_small(tile: Tile) -> bool:
+    """Whether a tile is a number to which as many products as there can be may be added without being clipped."""
+    number = tile.at.constant(tile.value) if isinstance(tile, Constant) and tile.dtype.is_integer else None
+    return number is not None and abs(number) <= LARGEST
+
+
+def _storages(tile: Tile) -> list[Storage]:
+    """What lies in memory of a tile."""
+    return [tile.storage] if isinstance(tile, Stored) else [s for x in tile.parts() for s in _storages(x)]
+
+
+class _Factors:
+    """The two sides of a product, ready for its loops."""
+
+    def __init__(self, at: Machine, a: Storage, right: Packed) -> None:
+        self.at, self.a, self.right = at, a, right
+
+    def width(self, lanes: int) -> int:
+        """Lanes of an accumulator, where there are so many columns."""
         raise NotImplementedError
 
-    def block(self, packed: _Packed, i: Number, count: int, j: Number, lanes: int, mask: Mask) -> None:
-        """`count` rows of the result from row i on, `lanes` columns from column j on."""
+    def add(self, i: Number, j: Number, lanes: int, mask: Mask, sums: list[list[Variable]]) -> None:
+        """Add the product to accumulators, a row of them for each row of a block of the result that begins at (i, j)."""
         raise NotImplementedError
 
-    def places(self, i: Number, count: int, j: Number) -> list[Pointer]:
-        pitch = self.to.pitch
-        return [self.to.pointer + (i * pitch + j + r * pitch) for r in range(count)]
 
+class _Floats(_Factors):
+    def width(self, lanes: int) -> int:
+        return lanes
 
-class _Floats(_Blocks[Storage]):
-    def packed(self) -> Storage:
-        """The right side with a row per k, in float32."""
-        if not self.transposed:
-            return self.b
-        rows, cols = self.depth, self.cols
-        to = allocate(self.at, (rows, cols), self.b.dtype)
-        native = self.b.dtype.native_lanes
-
-        def row(k: Number) -> None:
-            def some(j: Number, lanes: int, mask: Mask) -> None:
-                source = self.b.pointer + (j * self.b.pitch + k)
-                self.at.do(
-                    "vstore", op("vload")(source, mask, lanes, self.b.pitch), to.pointer + (k * to.pitch + j), mask
-                )
-
-            columns(self.at, cols, native, some)
-
-        self.at.loop(0, rows, 1, row)
-        return to
-
-    def block(self, packed: Storage, i: Number, count: int, j: Number, lanes: int, mask: Mask) -> None:
-        places = self.places(i, count, j)
-        sums = [self.at.variable("total", op("vload")(p, mask, lanes)) for p in places]
-
+    def add(self, i: Number, j: Number, lanes: int, mask: Mask, sums: list[list[Variable]]) -> None:
         def step(k: Number) -> None:
-            right = self.at.let("right", _wide(op("vload")(packed.pointer + (k * packed.pitch + j), mask, lanes)))
-            for r, total in enumerate(sums):
+            place = self.right.pointer + (k * self.right.pitch + j)
+            right = self.at.let("right", _wide(op("vload")(place, mask, lanes)))
+            for r, (total,) in enumerate(sums):
                 left = _wide((self.a.pointer + (i * self.a.pitch + k + r * self.a.pitch))[0])
                 total.set(op("fma")(total.get(), left, right))
 
-        self.at.loop(0, self.depth, 1, step)
-        for p, total in zip(places, sums):
-            self.at.do("vstore", total.get(), p, mask)
+        self.at.loop(0, self.right.depth, 1, step)
 
 
 def _wide(value: Computed) -> Computed:
     return value if value.dtype.element_of is FLOAT32 else op("cast")(value, "float32")
 
 
-class _Bytes(_Blocks[tuple[Pointer, int]]):
-    words: Pointer
-    """The left side, four bytes at a time."""
+class _Bytes(_Factors):
+    def __init__(self, at: Machine, a: Storage, right: Packed) -> None:
+        super().__init__(at, of_words(at, a), right)
+        self.words = at.retyped(self.a.pointer, "int32")
 
-    def packed(self) -> tuple[Pointer, int]:
-        """Words of four bytes: those of rows 4k to 4k + 3 in column n are word `k * pitch + n`."""
-        words = -(-self.depth // GROUP)
-        pitch = self.cols + -self.cols % 8
-        self.a = self._of_words(self.a)
-        self.words = self.at.retyped(self.a.pointer, "int32")
-        to = self.at.allocate(self.b.dtype, words * pitch * GROUP, "")
-        (self._gather if self.transposed else self._interleave)(to, words, pitch)
-        return to, pitch
+    def width(self, lanes: int) -> int:
+        return 8
 
-    def _of_words(self, tile: Storage) -> Storage:
-        """A tile whose rows are whole words: itself, or a copy with zeros behind each row."""
-        rows, cols = extents(tile.shape)
-        if not cols % GROUP:
-            return tile
-        to = allocate(self.at, (rows, cols + -cols % GROUP), tile.dtype)
-        lanes = tile.dtype.native_lanes
-        whole = cols // lanes * lanes
-
-        def row(i: Number) -> None:
-            def some(j: Number, mask: Mask = None) -> None:
-                value = op("vload")(tile.pointer + (i * tile.pitch + j), mask, lanes)
-                self.at.do("vstore", value, to.pointer + (i * to.pitch + j), None)
-
-            self.at.loop(0, whole, lanes, some)
-            if cols > whole:
-                some(whole, masked(cols - whole, lanes))
-
-        self.at.loop(0, rows, 1, row)
-        return to
-
-    def _gather(self, to: Pointer, words: int, pitch: int) -> None:
-        b = self._of_words(self.b)
-        source, target = self.at.retyped(b.pointer, "int32"), self.at.retyped(to, "int32")
-        step = b.pitch // GROUP
-
-        def row(k: Number) -> None:
-            def some(j: Number, lanes: int, mask: Mask) -> None:
-                value = op("vload")(source + (j * step + k), mask, lanes, step)
-                self.at.do("vstore", value, target + (k * pitch + j), mask)
-
-            columns(self.at, self.cols, 8, some)
-
-        self.at.loop(0, words, 1, row)
-
-    def _interleave(self, to: Pointer, words: int, pitch: int) -> None:
-        zipped = op("vzip")
-
-        def row(k: Number, count: int = GROUP) -> None:
-            def some(j: Number, lanes: int, mask: Mask) -> None:
-                first = self.b.pointer + (k * (GROUP * self.b.pitch) + j)
-                rows = [op("vload")(first + r * self.b.pitch, mask, 32) for r in range(count)]
-                rows += [op("cast")(0, self.b.dtype.with_lanes(32))] * (GROUP - count)
-                low = [self.at.let("even", zipped(rows[r], rows[r + 2], "low")) for r in (0, 1)]
-                high = [self.at.let("odd", zipped(rows[r], rows[r + 2], "high")) for r in (0, 1)]
-                target = to + (k * (pitch * GROUP) + j * GROUP)
-                parts = [zipped(*low, "low"), zipped(*low, "high"), zipped(*high, "low"), zipped(*high, "high")]
-                for n, part in enumerate(parts[: lanes // 8]):
-                    self.at.do("vstore", part, target + n * 32)
-
-            columns(self.at, self.cols, 32, some)
-
-        whole = self.depth // GROUP
-        self.at.loop(0, whole, 1, row)
-        if words > whole:
-            row(whole, self.depth % GROUP)
-
-    def block(self, packed: tuple[Pointer, int], i: Number, count: int, j: Number, lanes: int, mask: Mask) -> None:
-        to, pitch = packed
-        kind = self.to.dtype
-        words = self.words
+    def add(self, i: Number, j: Number, lanes: int, mask: Mask, sums: list[list[Variable]]) -> None:
         step = self.a.pitch // GROUP
-        registers = lanes // 8
-        zero = op("cast")(0, kind.with_lanes(8))
-        sums = [[self.at.variable("total", zero) for _ in range(registers)] for _ in range(count)]
 
         def group(k: Number) -> None:
-            at = to + (k * (pitch * GROUP) + j * GROUP)
-            right = [self.at.let("right", op("vload")(at + n * 32)) for n in range(registers)]
+            at = self.right.pointer + (k * (self.right.pitch * GROUP) + j * GROUP)
+            right = [self.at.let("right", op("vload")(at + n * 32)) for n in range(lanes // 8)]
             for r, totals in enumerate(sums):
-                word = op("vbcast")((words + (i * step + k + r * step))[0])
+                word = op("vbcast")((self.words + (i * step + k + r * step))[0])
                 left = self.at.let("left", op("reinterpret")(word, self.a.dtype.with_lanes(32)))
                 for total, b in zip(totals, right):
                     total.set(op("vqdpa")(total.get(), left, b))
 
-        self.at.loop(0, -(-self.depth // GROUP), 1, group)
-        for p, totals in zip(self.places(i, count, j), sums):
-            for n, total in enumerate(totals):
-                part = None if mask is None else mask[8 * n : 8 * n + 8]
-                old = op("vload")(p + 8 * n, part)
-                self.at.do("vstore", op("vadd")(old, total.get()), p + 8 * n, part)
+        self.at.loop(0, -(-self.right.depth // GROUP), 1, group)
 
 
 def _result_type(a: DataType, b: DataType) -> DataType:

@@ -29,6 +29,13 @@ class Variable(Protocol):
         """Assign to it."""
 
 
+class Work(Protocol):
+    """What is emitted, or done, where the machine wants it."""
+
+    def work(self) -> None:
+        """Emit it."""
+
+
 class Machine(Protocol):
     """Statements, as the parser emits them and PySim does them."""
 
@@ -82,6 +89,12 @@ class Machine(Protocol):
 
     def computed(self, tile: object, to: Storage) -> bool:
         """Compute a tile as a whole, where there is a way of its own to that; whether it is done."""
+
+    def pack(self, packed: Work) -> None:
+        """Make the right side of a product, here or before loops that do not change it."""
+
+    def add_up(self, sums: Work) -> None:
+        """Add products to a tile, now or together with those that are added to it next."""
 
     def shared_loop(self, counts: tuple[object, ...], stages: int) -> LoopSpec:
         """What the loop of S.parallel_tiles runs over."""

@@ -19,13 +19,14 @@ def extents(shape: Shape) -> tuple[int, int]:
 @dataclass(frozen=True, eq=False)
 class Storage:
     """Where a tile lies: `pitch` elements from row to row; a column (and a single element) without gaps. `base`: the
-    allocation, which views share."""
+    allocation, which views share, and which has it from element `first` on."""
 
     pointer: Pointer
     dtype: DataType
     shape: Shape
     pitch: int
     base: object
+    first: int = 0
 
     @property
     def is_column(self) -> bool:

@@ -191,7 +191,8 @@ class Stored(Tile):
         if not self.storage.is_column and shape != self.shape and len(shape) == 2 and shape[1] == 1 < shape[0]:
             raise error("a column of a tile lies in many rows of it", "load it as a tile of its own")
         s = self.storage
-        part = Stored(self.at, Storage(_moved(s.pointer, moved), s.dtype, shape, s.pitch, s.base))
+        place = Storage(_moved(s.pointer, moved), s.dtype, shape, s.pitch, s.base, s.first + moved)
+        part = Stored(self.at, place)
         return copied(part) if not s.is_column and bounds[-1][0] else part  # rows begin at whole registers
 
 
@@ -315,14 +316,19 @@ def fill(at: Machine, to: Storage, source: Row) -> None:
         elements = source(i)
 
         def some(j: Number, lanes: int, mask: Mask) -> None:
-            value = elements(j, lanes, mask)
-            if value.dtype.lanes == 1:
-                value = op("vbcast")(op("cast")(value, to.dtype), None, lanes)
-            at.do("vstore", value, _moved(start, j), mask)
+            at.do("vstore", spread(elements(j, lanes, mask), to.dtype, lanes), _moved(start, j), mask)
 
         columns(at, cols, at.width(cols), some)
 
     at.loop(0, rows, 1, row)
+
+
+def spread(value: Computed, kind: DataType, lanes: int) -> Computed:
+    """A vector, or a scalar in so many lanes."""
+    if value.dtype.lanes > 1:
+        return value
+    found: Computed = op("vbcast")(op("cast")(value, kind), None, lanes)
+    return found
 
 
 def columns(at: Machine, count: int, lanes: int, some: Callable[[Number, int, Mask], None]) -> None:

@@ -16,11 +16,11 @@ __kernel void tile_matmul(__global char* a, __global char* b, __global int* c, i
   for (int turn_t0 = get_local_id(0); turn_t0 < get_local_id(0)+((count_t0 * count_t1) - get_local_id(0)); turn_t0 += get_local_size(0)) {
     int _place_t0 = (turn_t0 % count_t1);
     int _place_t1 = (turn_t0 / count_t1);
-    for (int i_t0 = 0; i_t0 < 32; i_t0 += 1) {
-      __vstore((int8)0, (__lsram int8*)(acc + (i_t0 * 32)), ALL_TRUE_w);
-      __vstore((int8)0, (__lsram int8*)(acc + ((i_t0 * 32) + 8)), ALL_TRUE_w);
-      __vstore((int8)0, (__lsram int8*)(acc + ((i_t0 * 32) + 16)), ALL_TRUE_w);
-      __vstore((int8)0, (__lsram int8*)(acc + ((i_t0 * 32) + 24)), ALL_TRUE_w);
+    for (int i_t4 = 0; i_t4 < 32; i_t4 += 1) {
+      __vstore((int8)0, (__lsram int8*)(acc + (i_t4 * 32)), ALL_TRUE_w);
+      __vstore((int8)0, (__lsram int8*)(acc + ((i_t4 * 32) + 8)), ALL_TRUE_w);
+      __vstore((int8)0, (__lsram int8*)(acc + ((i_t4 * 32) + 16)), ALL_TRUE_w);
+      __vstore((int8)0, (__lsram int8*)(acc + ((i_t4 * 32) + 24)), ALL_TRUE_w);
     }
     int ta_came = alloc_event();
     int tb_came = alloc_event();
@@ -104,13 +104,13 @@ __kernel void tile_matmul(__global char* a, __global char* b, __global int* c, i
       __lsram int* words_t0 = (__lsram int*)ta_here;
       __lsram int* words_t1 = (__lsram int*)tb_here;
       __lsram int* words_t2 = (__lsram int*)tile_t0;
-      for (int i_t1 = 0; i_t1 < 32; i_t1 += 1) {
-        for (int i_t2 = 0; i_t2 < 32; i_t2 += 8) {
-          __vstore(__vload_stride((__lsram int8*)(words_t1 + ((i_t2 * 32) + i_t1)), 128, ALL_TRUE_w), (__lsram int8*)(words_t2 + ((i_t1 * 32) + i_t2)), ALL_TRUE_w);
+      for (int i_t0 = 0; i_t0 < 32; i_t0 += 1) {
+        for (int i_t1 = 0; i_t1 < 32; i_t1 += 8) {
+          __vstore(__vload_stride((__lsram int8*)(words_t1 + ((i_t1 * 32) + i_t0)), 128, ALL_TRUE_w), (__lsram int8*)(words_t2 + ((i_t0 * 32) + i_t1)), ALL_TRUE_w);
         }
       }
-      for (int i_t3 = 0; i_t3 < 32; i_t3 += 4) {
-        int cse_var_20 = (i_t3 * 32);
+      for (int i_t2 = 0; i_t2 < 32; i_t2 += 4) {
+        int cse_var_20 = (i_t2 * 32);
         int cse_var_19 = (cse_var_20 + 96);
         int cse_var_18 = (cse_var_20 + 88);
         int cse_var_17 = (cse_var_20 + 80);
@@ -142,9 +142,9 @@ __kernel void tile_matmul(__global char* a, __global char* b, __global int* c, i
         int8 total_t13 = (int8)0;
         int8 total_t14 = (int8)0;
         int8 total_t15 = (int8)0;
-        for (int i_t4 = 0; i_t4 < 32; i_t4 += 1) {
-          int cse_var_22 = (i_t4 * 128);
-          int cse_var_21 = (cse_var_20 + i_t4);
+        for (int i_t3 = 0; i_t3 < 32; i_t3 += 1) {
+          int cse_var_22 = (i_t3 * 128);
+          int cse_var_21 = (cse_var_20 + i_t3);
           char32 right_t0 = __vload((__lsram char32*)(tile_t0 + cse_var_22), ALL_TRUE_b);
           char32 right_t1 = __vload((__lsram char32*)(tile_t0 + (cse_var_22 + 32)), ALL_TRUE_b);
           char32 right_t2 = __vload((__lsram char32*)(tile_t0 + (cse_var_22 + 64)), ALL_TRUE_b);
