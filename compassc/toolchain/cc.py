@@ -115,7 +115,7 @@ def _compiled(job: _Job, output: Path, options: CcOptions, meanwhile: Callable[[
     """The object and log of a job at their places, from the cache or from clang."""
     cache, folder = Cache(), output.parent
     log = output.with_suffix(".cc.log")
-    lines = job.compilation(pch.pch_path(job.clang, job.flags, cache)).commands()
+    compilation = job.compilation(pch.pch_path(job.clang, job.flags, cache))
     if job.identity:
         provenance.remember(job.identity)
     use_cache = job.complete and (switches.CACHE.get() if options.use_cache is None else options.use_cache)
@@ -123,11 +123,14 @@ def _compiled(job: _Job, output: Path, options: CcOptions, meanwhile: Callable[[
     if use_cache and (kept := cache.get("obj", key)) and (said := cache.get("cc-log", key)):
         warnings = said.read_text(encoding="utf-8")
         files.write(output, kept.read_bytes())
+        lines = compilation.commands()
         _write_log(log, folder, lines, warnings, "not run: the object came from the compile cache")
         return CcResult(output, log, tuple(map(tuple, lines)), True, warnings)
-    compilation = job.compilation(pch.precompiled_header(job.clang, job.flags, cache))
-    lines = compilation.commands()
+    header = pch.precompiled_header(job.clang, job.flags, cache)
+    if header != compilation.header:
+        compilation = replace(compilation, header=header)
     done = compilation.run(job.folder, meanwhile)
+    lines = done.commands
     _write_log(log, folder, lines, done.output, f"exit status {done.status}")
     if done.status != 0:
         raise diagnostics.compile_error(done.output, folder, command.include_folder(), job.built)

@@ -15,6 +15,7 @@ from pathlib import Path
 from compass_core import files
 from compass_core.errors import ToolchainError
 from compass_core.files.cache import Cache, key_of
+from compass_core.hostcc.clang import LARGE_PAGES
 
 PREBUILT = Path(__file__).parent / "_bin" / "compass-worker"
 STAMP = PREBUILT.with_suffix(".stamp")
@@ -185,7 +186,9 @@ def _run(command: list[str]) -> str:
     import subprocess
 
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+        done = subprocess.run(
+            command, env=LARGE_PAGES | os.environ, capture_output=True, text=True, timeout=_TIMEOUT, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ToolchainError(f"cannot run '{command[0]}': {error}", code="no-engine") from error
     if done.returncode != 0:

@@ -1,12 +1,17 @@
 """Integer division by zero and of the least number by -1: no fault, and the same numbers compiled and in PySim."""
 
+import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compass_core import targets
 from compass_core.errors import CompassError
+from compass_core.hostcc import divisions
 from compassc import pysim
 from compassc.dsl import BuildManager, load_kernels
 from compassc.dsl import script as S
@@ -155,6 +160,85 @@ def test_a_text_without_unknown_divisors_is_compiled_in_one_step(tmp_path: Path)
     source = tmp_path / "c.cl"
     source.write_text(text)
     assert len(cc.compile_file(source, tmp_path / "c.o", cc.CcOptions(targets.load("X2_1204"))).commands) == 1
+
+
+@st.composite
+def expressions(draw, depth: int = 3) -> str:
+    """Expressions of C and of Python alike, with more or fewer brackets than they need."""
+    if depth == 0 or draw(st.integers(0, 3)) == 0:
+        return draw(st.sampled_from(("a", "b", "7", "0x1p+1f", "f(a)", "p[b]")))
+    sides = [draw(expressions(depth - 1)) for _ in range(2)]
+    text = draw(st.sampled_from((" ", " /* / */ ", "\n"))).join((sides[0], draw(st.sampled_from("/%*+-")), sides[1]))
+    return draw(st.sampled_from(("({})", "{}", "f({})", "p[{}]"))).format(text)
+
+
+class Written:
+    """A value that knows how it was computed."""
+
+    def __init__(self, text: object) -> None:
+        self.text = str(text)
+
+    @classmethod
+    def of(cls, sign: str, x: "Written", y: "Written") -> "Written":
+        return cls(f"({x.text} {sign} {y.text})")
+
+    def __call__(self, x: "Written") -> "Written":
+        return Written(f"call({x.text})")
+
+    def __getitem__(self, x: "Written") -> "Written":
+        return Written(f"item({x.text})")
+
+
+def computed(text: str) -> str:
+    """How C and Python compute an expression, divisions and their calls alike."""
+    words = re.sub(r"0x1p\+1f|7", lambda m: f"Written('{m[0]}')", text.replace("/* / */", " ").replace("\n", " "))
+    names = {name: Written(name) for name in "abfp"} | {"Written": Written}
+    calls = {"/": "__compass_quotient", "%": "__compass_remainder"}
+    for sign, method in (("/", "truediv"), ("%", "mod"), ("*", "mul"), ("+", "add"), ("-", "sub")):
+        setattr(Written, f"__{method}__", lambda x, y, sign=sign: Written.of(sign, x, y))
+    names |= {called: partial(Written.of, sign) for sign, called in calls.items()}
+    found: str = eval(words, names).text
+    return found
+
+
+@given(expressions())
+def test_calls_stand_for_divisions_with_the_same_operands(text: str) -> None:
+    """Where a text can be read well enough; nothing is left in it that divides then."""
+    made = divisions.called(f"({text})")
+    assert made is None or (computed(made) == computed(f"({text})") and not divisions.divides(made))
+
+
+def test_what_stands_alone_in_brackets_becomes_a_call() -> None:
+    for text, made in (
+        ("(a / b)", "(__compass_quotient(a , b))"),
+        ("f((n % g(x, y)))", "f((__compass_remainder(n , g(x, y))))"),
+        ("(0x1p+0f/*1.0 / 1*/ / (float)x)", "(__compass_quotient(0x1p+0f/*1.0 / 1*/ , (float)x))"),
+        ("x = 8 / 2 + y / 0x1p-3f;", "x = 8 / 2 + y / 0x1p-3f;"),
+    ):
+        assert divisions.called(text) == made
+    for text in (
+        "a / b",
+        "(p+1 / x)",
+        "(a /= b)",
+        "f(a / b, c)",
+        "#define A (a / b\nA)",
+        "(a / 0)(x = a / 0)",
+        "(a / b",
+    ):
+        assert divisions.called(text) is None
+
+
+def test_what_the_calls_do_not_take_is_compiled_in_two_steps(tmp_path: Path) -> None:
+    text = "#include <compass/dsl.h>\n__kernel void c(__global {} *x, int n) {{ x[0] = ({}); }}\n"
+    divided = {"short": "x[1] % n", "float": "n / x[2]", "half16": "x[1] / x[2]", "int8": "x[1] / x[2]"}
+    steps = []
+    for kind, form in divided.items():
+        source = tmp_path / f"{kind}.cl"
+        source.write_text(text.format(kind, form))
+        made = cc.compile_file(source, tmp_path / f"{kind}.o", cc.CcOptions(targets.load("X2_1204"), use_cache=False))
+        assert made.warnings == ""
+        steps.append(len(made.commands))
+    assert steps == [2, 2, 2, 3]
 
 
 @S.prim_func

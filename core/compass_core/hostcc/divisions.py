@@ -1,8 +1,11 @@
 """Integer division that never traps: NPUs have no such fault, hosts do, and C leaves it undefined.
 
-What C calls `/` and `%` is an instruction each of clang's intermediate representation. A text that divides by anything
-but plain numbers is compiled in two steps: to that representation, where calls of the functions below take the place of
-these instructions, and from there to the object. `x / 0` and `x % 0` are 0. The least number divided by -1 is itself.
+`x / 0` and `x % 0` are 0. The least number divided by -1 is itself.
+
+A text that divides by anything but plain numbers becomes one that calls `__compass_quotient` and `__compass_remainder`
+(`compass/scalar.h`) where all its divisions stand alone in brackets, as those of our C printer do. Others, and those of types
+which these functions do not take, are compiled in two steps: to clang's intermediate representation, where `/` and `%` are
+an instruction each, whose place calls of the functions below take, and from there to the object.
 
 In checked runs the functions tell the engine of a scalar divided by 0, and of a lane other than 0: lanes of which both
 are 0 are what masked loads leave behind.
@@ -19,14 +22,27 @@ _QUOTED = r'"(?:\\.|[^"\\\n])*(?:"|$|\\\Z)' + r"|'(?:\\.|[^'\\\n])*(?:'|$|\\\Z)"
 _IGNORED = re.compile(rf"//[^\n]*|/\*.*?(?:\*/|\Z)|^[ \t]*#[ \t]*include[^\n]*|{_QUOTED}", re.DOTALL | re.MULTILINE)
 """Comments, includes, and text in quotes. What is not closed ends with the line or the text, so that each of
 them is found where it begins, and the search takes no more time than the text is long."""
-_HARMLESS = re.compile(r"\s*(?:0[xX][0-9a-fA-F]*[1-9a-fA-F][0-9a-fA-F]*|[1-9]\d*)[uU]?(?![\w.])")
-"""A number that is not 0."""
+_HARMLESS = re.compile(
+    r"\s*(?:(?:0[xX][0-9a-fA-F]*[1-9a-fA-F][0-9a-fA-F]*|[1-9]\d*)[uU]?|0[xX][\da-fA-F.]+[pP][-+]?\d+[fF]?)(?![\w.])"
+)
+"""A number that is not an integer 0."""
 _INSTRUCTION = re.compile(
     r"^(?P<result> *%[\w.]+ = )(?P<op>[su](?:div|rem)) (?P<type>i\d+|<\d+ x i\d+>) (?P<operands>.+?)(?P<notes>(?:, !.*)?)$",
     re.MULTILINE,
 )
+_EXPONENT = re.compile(r"\b0[xX][\da-fA-F.]+[pP]\Z")
+"""What is before the sign of a real number's exponent."""
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define\b(?![ \t]+\w+(?:\([\w, ]*\))?[ \t\w]*$)", re.MULTILINE)
+"""The definition of a macro with more in it than words."""
+_WORDS = re.compile(r"[^\n]")
+_DIVISION = re.compile(r"[/%]=?")
+_CALLS = {"/": "__compass_quotient(", "%": "__compass_remainder("}
+_FARTHEST = 4096
+"""How far a division may be from its brackets."""
 _VECTOR = re.compile(r"<(\d+) x i(\d+)>")
 _NUMBER = re.compile(r"-?\d+")
+REPRESENTATION = ".ll"
+"""What the names of files of clang's intermediate representation end with."""
 REPORT = "__compass_divided_by_zero"
 """The function of the engine that a checked run calls."""
 _DECLARED = re.compile(rf"^declare .*@{REPORT}\(", re.MULTILINE)
@@ -35,7 +51,49 @@ _DECLARED = re.compile(rf"^declare .*@{REPORT}\(", re.MULTILINE)
 def divides(text: str) -> bool:
     """Whether a C text may divide integers by something other than plain numbers."""
     code = _IGNORED.sub(" ", text)
-    return any(not _HARMLESS.match(code, m.end()) for m in re.finditer(r"[/%]=?", code))
+    return any(not _HARMLESS.match(code, m.end()) for m in _DIVISION.finditer(code))
+
+
+def called(text: str) -> str | None:
+    """The C text with calls in the place of its divisions by something other than plain numbers; None where one of them does
+    not stand alone in brackets: `(x / y)`, whose operands are names, numbers, calls, casts or brackets. In a text that
+    defines macros brackets need not be what they seem."""
+    if _MACRO.search(text):
+        return None
+    code = _IGNORED.sub(lambda match: _WORDS.sub(" ", match[0]), text)
+    changes: list[tuple[int, int, str]] = []
+    for match in _DIVISION.finditer(code):
+        if _HARMLESS.match(code, match.end()):
+            continue
+        if match[0] not in _CALLS:  # an assignment
+            return None
+        begin, end = _bracket(code, match.start(), -1), _bracket(code, match.end() - 1, 1)
+        if begin is None or end is None:
+            return None
+        changes += [(begin + 1, begin + 1, _CALLS[match[0]]), (*match.span(), ","), (end, end, ")")]
+    parts, at = [], 0
+    for start, stop, new in sorted(changes):
+        parts += [text[at:start], new]
+        at = stop
+    return "".join([*parts, text[at:]])
+
+
+def _bracket(code: str, at: int, step: int) -> int | None:
+    """Where the bracket is that begins or ends what `at` is in, from there on by `step`; None where an operator comes first."""
+    depth, inwards, outwards = 0, *((")]}", "([{") if step < 0 else ("([{", ")]}"))
+    for here in range(at + step, at + step * _FARTHEST, step):
+        if not 0 <= here < len(code):
+            return None
+        char = code[here]
+        if char in inwards:
+            depth += 1
+        elif char in outwards:
+            if depth == 0:
+                return here
+            depth -= 1
+        elif depth == 0 and char in "-+*/%<>=!&|^~?:,;" and not _EXPONENT.search(code, max(here - 40, 0), here):
+            return None
+    return None
 
 
 def checks(flags: Sequence[str]) -> bool:
@@ -141,6 +199,10 @@ def _vector(op: str, kind: str, lanes: int, bits: int, checked: bool) -> Iterato
     yield f"  ret {kind} %value"
 
 
-if __name__ == "__main__":  # python -m compass_core.hostcc.divisions FILE [--checked], as the log of a build has it
-    _file = Path(sys.argv[1])
-    _file.write_text(guarded(_file.read_text(encoding="utf-8"), "--checked" in sys.argv), encoding="utf-8")
+if __name__ == "__main__":  # as the log of a build has it: python -m compass_core.hostcc.divisions FILE [--checked|NEW]
+    _file, *_rest = sys.argv[1:]
+    _text = Path(_file).read_text(encoding="utf-8", errors="surrogateescape")
+    _new = guarded(_text, bool(_rest)) if _file.endswith(REPRESENTATION) else called(_text) or _text
+    Path(_file if _file.endswith(REPRESENTATION) else _rest[0]).write_text(
+        _new, encoding="utf-8", errors="surrogateescape"
+    )

@@ -31,6 +31,37 @@ __COMPASS_SIGNED_SCALARS(X)
 __COMPASS_UNSIGNED_SCALARS(X)
 #undef X
 
+/* What is called in the place of C's `/` and `%` (compass_core/hostcc/divisions.py). Of integers both are 0 where y is 0, and
+ * the least number by -1 is itself. X(result, types of the operands) */
+#define __COMPASS_INTEGER_DIVISIONS(X)                                                \
+  X(int, int, int) X(uint, int, uint) X(uint, uint, int) X(uint, uint, uint)          \
+  X(long, int, long) X(long, long, int) X(long, uint, long) X(long, long, uint)       \
+  X(long, long, long) X(ulong, int, ulong) X(ulong, ulong, int) X(ulong, uint, ulong) \
+  X(ulong, ulong, uint) X(ulong, long, ulong) X(ulong, ulong, long) X(ulong, ulong, ulong)
+#define __COMPASS_REAL_DIVISIONS(X)                                              \
+  X(half, half, half) X(half, half, int) X(half, int, half) X(half, half, uint)  \
+  X(half, uint, half) X(float, float, float) X(float, float, int)                \
+  X(float, int, float) X(float, float, uint) X(float, uint, float)               \
+  X(float, half, float) X(float, float, half) X(bf16, bf16, bf16)                \
+  X(float8, float8, float8) X(half16, half16, half16) X(bf1616, bf1616, bf1616)
+#define X(T, A, B)                                                            \
+  __COMPASS_FN T __compass_quotient(A a, B b) {                               \
+    T x = (T)a, y = (T)b;                                                     \
+    __COMPASS_NOT_BY_ZERO(y == (T)0)                                          \
+    return y == (T)0 ? (T)0 : (T)-1 < (T)0 && y == (T)-1 ? (T)0 - x : x / y;  \
+  }                                                                           \
+  __COMPASS_FN T __compass_remainder(A a, B b) {                              \
+    T x = (T)a, y = (T)b;                                                     \
+    __COMPASS_NOT_BY_ZERO(y == (T)0)                                          \
+    return y == (T)0 || ((T)-1 < (T)0 && y == (T)-1) ? (T)0 : x % y;          \
+  }
+__COMPASS_INTEGER_DIVISIONS(X)
+#undef X
+#define X(T, A, B) \
+  __COMPASS_FN T __compass_quotient(A x, B y) { return x / y; }
+__COMPASS_REAL_DIVISIONS(X)
+#undef X
+
 /* Of a number and a NaN, max and min return the number, as the vector forms do. */
 #define X(T, U, bits)                                                                             \
   __COMPASS_FN T max(T x, T y) { return x > y || y != y ? x : y; }                                \
