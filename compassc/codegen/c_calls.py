@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from compass_core.hostcc.promises import UNCLIPPED
+from compass_core.hostcc.promises import ONLY_READ, UNCLIPPED
 
+from ..analysis.copies import viewer
 from ..ir import exprs as E
 from ..ops.assertions import ASSUMED
 from .c_expr import ExprPrinter
@@ -102,8 +103,8 @@ def _area(scope: str) -> str:
     return _AREAS[scope]
 
 
-def _dma(p: ExprPrinter, e: E.Call, family: str, macro: str) -> str:
-    """A call of a generated DMA function; remembers the line that generates it."""
+def _dma(p: ExprPrinter, e: E.Call, family: str, macro: str, place: str = "") -> str:
+    """A call of a generated DMA function; remembers the line that generates it. `place`: what stands for the destination."""
     dst, src = e.args[:2]
     to, source = dst.pointer_type.scope, src.pointer_type.scope
     inward = source.startswith("global") and to in ("lsram", "shared")
@@ -111,12 +112,16 @@ def _dma(p: ExprPrinter, e: E.Call, family: str, macro: str) -> str:
     if name not in p.used:
         p.used.add(name)
         p.dma[f"GEN_{macro}_{'EXT2INT' if inward else 'INT2EXT'}({_area(source)}, {_area(to)});"] = None
-    return f"{name}((int){p.expr(dst)}, (int){p.expr(src)}, {p.list(e.args[2:])})"
+    return f"{name}({place or f'(int){p.expr(dst)}'}, (int){p.expr(src)}, {p.list(e.args[2:])})"
 
 
 @form("dma_copy")
 def _dma_copy(p: ExprPrinter, e: E.Call) -> str:
-    return _dma(p, e, "DmaDirect", "DMA_DIRECT")
+    pointer, place = viewer(e), ""
+    if pointer is not None and pointer in p.readers:
+        p.used.add("only_read")
+        place = f"{ONLY_READ}({p.expr(pointer)})"
+    return _dma(p, e, "DmaDirect", "DMA_DIRECT", place)
 
 
 @form("async_dma_copy")

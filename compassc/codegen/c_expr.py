@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from compass_core.errors import Span
@@ -45,6 +46,8 @@ class ExprPrinter:
         self.used: set[str] = set()
         self.defining = ""
         """The variable whose definition is being printed."""
+        self.readers: AbstractSet[E.Var] = frozenset()
+        """Pointers that nothing is done with but to read copies (`analysis.copies`)."""
         self.decimal_masks = False
         self.typed_masks = False
         """Constant masks inside a concatenation are plain numbers."""

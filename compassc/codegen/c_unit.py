@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from compass_core.errors import CompassError, Note, Span, flat, together
 from compass_core.hostcc.arrays import Array
-from compass_core.hostcc.promises import UNCLIPPED
+from compass_core.hostcc.promises import ONLY_READ, UNCLIPPED
 
+from ..analysis.copies import readers
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.names import NamePool
@@ -53,6 +54,7 @@ class FunctionPrinter(ExprPrinter):
     def __init__(self, function: S.PrimFunc, is_entry: bool, taken: frozenset[str]) -> None:
         super().__init__(FORMS)
         self.function, self.is_entry = function, is_entry
+        self.readers = readers(function)
         self.pool = NamePool(taken)
         self.lines: list[Line] = []
         self.tables: list[Line] = []
@@ -264,6 +266,9 @@ ASSERTION = (
 UNCLIPPED_SUMS = (f"#ifndef {UNCLIPPED}", f"#define {UNCLIPPED}()", "#endif", "")
 """The same of the promise that no sum is clipped."""
 
+ONLY_READ_COPIES = (f"#ifndef {ONLY_READ}", f"#define {ONLY_READ}(copy) (int)copy", "#endif", "")
+"""The same of the promise that a copy is only read."""
+
 
 def _no_form(s: S.Stmt) -> str:
     raise codegen_error(f"the statement {type(s).__name__} has no C form", "run the whole lowering pipeline first")
@@ -297,6 +302,8 @@ def print_unit(module: S.IRModule) -> Unit:
         unit.lines += [Line(text) for text in ASSERTION]
     if "unclipped" in used:
         unit.lines += [Line(text) for text in UNCLIPPED_SUMS]
+    if "only_read" in used:
+        unit.lines += [Line(text) for text in ONLY_READ_COPIES]
     if dma:
         unit.lines += [Line(text) for text in dma]
         unit.lines.append(Line(""))

@@ -459,8 +459,13 @@ def dma_copy(
     src_stride: Operand | None = None,
     times: Operand = 1,
     dst_stride: Operand | None = None,
+    only_read: _bool = False,
 ) -> None:
     """Copy `times` rows of `width` elements by DMA and wait. Strides are elements between rows, default `width`.
+
+    `only_read` promises that the copy is only read, by `dst`, a pointer in a variable of its own, and no further than it
+    reaches, and that nothing writes the source meanwhile: the simulator then may read the source in its place. PySim, checks
+    and profiles copy. Ours.
 
     `src_stride`: elements from one row of the source to the next
 

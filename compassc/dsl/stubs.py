@@ -115,6 +115,7 @@ COMPARISONS = "eq ne lt le gt ge"
 
 PART = 'Literal["all", "low", "high", "even", "odd"]'
 TYPES = {
+    "only_read": "_bool",
     "saturate": "_bool",
     "out_sign": 'Literal["s", "u"] | None',
     "r": "Operand | None",

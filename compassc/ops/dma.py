@@ -77,14 +77,27 @@ COPY = (Touch(0, "w", rows(2, 5, 4)), Touch(1, "r", rows(2, 3, 4)))
     effect="write",
     touches=COPY,
     cost=Cost("dma", {"DmaDirect_*": "dma"}),
+    options=("only_read",),
     example=Example('s = S.alloc(8, "i32", "lsram")\nS.dma_copy(s, x, 8)\nS.dma_copy(out, s, 2, 4, 2, 2)'),
     exempt=IN_MEMORY,
 )
 def dma_copy(
-    dst: object, src: object, width: object, src_stride: object = None, times: object = 1, dst_stride: object = None
+    dst: object,
+    src: object,
+    width: object,
+    src_stride: object = None,
+    times: object = 1,
+    dst_stride: object = None,
+    only_read: bool = False,
 ) -> E.Expr:
-    """Copy `times` rows of `width` elements by DMA and wait. Strides are elements between rows, default `width`."""
-    return E.Call("dma_copy", _copy_args("S.dma_copy", dst, src, width, src_stride, times, dst_stride), VOID)
+    """Copy `times` rows of `width` elements by DMA and wait. Strides are elements between rows, default `width`.
+
+    `only_read` promises that the copy is only read, by `dst`, a pointer in a variable of its own, and no further than it
+    reaches, and that nothing writes the source meanwhile: the simulator then may read the source in its place. PySim, checks
+    and profiles copy. Ours.
+    """
+    args = _copy_args("S.dma_copy", dst, src, width, src_stride, times, dst_stride)
+    return E.Call("dma_copy", args, VOID, attrs=(("only_read", True),) if only_read else ())
 
 
 @special_op(

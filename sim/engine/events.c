@@ -49,6 +49,8 @@ void __compass_dma(const struct dma_request *request) {
     start(current_tec(), request);
 }
 
+int __compass_looked_at(void) { return looked_at() || recording; }
+
 int *__compass_event_state(void) { return &current_tec()->event_state; }
 
 int __compass_alloc_event(void) {

@@ -11,6 +11,7 @@ void finish_events(struct tec *tec, uint32_t bits);
 
 /* Exported functions. */
 void __compass_dma(const struct dma_request *request);
+int __compass_looked_at(void);
 int *__compass_event_state(void);
 int __compass_alloc_event(void);
 void __compass_wait_events(int bits);

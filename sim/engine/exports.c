@@ -34,6 +34,7 @@ static struct {
     COMPASS(barrier, __compass_barrier),
     COMPASS(last_barrier, __compass_last_barrier),
     COMPASS(dma, __compass_dma),
+    COMPASS(looked_at, __compass_looked_at),
     COMPASS(printf, __compass_printf),
     COMPASS(event_state, __compass_event_state),
     COMPASS(alloc_event, __compass_alloc_event),

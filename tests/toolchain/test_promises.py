@@ -1,4 +1,4 @@
-"""S.assume_unclipped: sums that need no clipping are the same with the promise, on every kind of host."""
+"""Promises of kernels: sums that need no clipping, and copies that are only read, are the same with them, on every kind of host."""
 
 from typing import Any
 
@@ -68,3 +68,74 @@ def test_only_a_text_that_promises_is_changed_and_nothing_moves() -> None:
     called = f"{promises.UNCLIPPED}(); {text}"
     kept = promises.kept(called)
     assert kept == called.replace(" __vqdpa(", " __wqdpa(").replace(" __vdpa(", " __wdpa(") and len(kept) == len(called)
+
+
+@S.prim_func
+def keeps_its_promise(x: S.ptr("fp32", "global"), y: S.ptr("fp32", "global"), n: S.i32):
+    tile = S.alloc(64, "fp32", "lsram")
+    for i in range(n):
+        here = tile + 0
+        S.dma_copy(here, x + i * 64, 64, only_read=True)
+        total = S.fp32x8(0)
+        for j in range(0, 64, 8):
+            total = total + S.vload(here + j)
+        S.vstore(total, y + i * 8)
+
+
+@S.prim_func
+def breaks_its_promise(x: S.ptr("fp32", "global"), y: S.ptr("fp32", "global")):
+    tile = S.alloc(8, "fp32", "lsram")
+    if S.get_local_id() == 0:
+        here = tile + 0
+        S.dma_copy(here, x, 8, only_read=True)
+        S.vstore(S.fp32x8(7), x)
+        S.vstore(S.vload(here), y)
+
+
+@S.prim_func
+def writes_the_copy(x: S.ptr("fp32", "global"), y: S.ptr("fp32", "global")):
+    tile = S.alloc(8, "fp32", "lsram")
+    if S.get_local_id() == 0:
+        here = tile + 0
+        S.dma_copy(here, x, 8, only_read=True)
+        S.vstore(S.fp32x8(7), here)
+        S.vstore(S.vload(here), y)
+
+
+@S.prim_func
+def copies_rows(x: S.ptr("fp32", "global"), y: S.ptr("fp32", "global")):
+    tile = S.alloc(8, "fp32", "lsram")
+    here = tile + 0
+    S.dma_copy(here, x, 4, 8, 2, only_read=True)
+    S.vstore(S.vload(here), y)
+
+
+def test_a_copy_that_is_only_read_is_the_same_with_the_promise() -> None:
+    x, y, want = np.arange(192, dtype="float32"), np.zeros(24, "float32"), np.zeros(24, "float32")
+    made = BuildManager().build(keeps_its_promise)
+    assert promises.ONLY_READ in made.c_code
+    made(x, y, 3)
+    keeps_its_promise(x, want, 3)
+    np.testing.assert_array_equal(y, want)
+
+
+def test_plain_runs_read_the_source_and_profiles_the_copy() -> None:
+    made = BuildManager().build(breaks_its_promise)
+    x, y = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+    made(x.copy(), y)
+    np.testing.assert_array_equal(y, np.full(8, 7, "float32"))
+    for run in (made.profile, breaks_its_promise):
+        y[:] = 0
+        run(x.copy(), y)
+        np.testing.assert_array_equal(y, x)
+
+
+@pytest.mark.parametrize("made", [writes_the_copy, copies_rows])
+def test_what_may_not_be_the_source_is_copied(made: Any) -> None:
+    """A copy that is written too, and one whose rows lie elsewhere."""
+    executor = BuildManager().build(made)
+    assert promises.ONLY_READ not in executor.c_code
+    x, y, want = np.arange(16, dtype="float32"), np.zeros(8, "float32"), np.zeros(8, "float32")
+    executor(x, y)
+    made(x, want)
+    np.testing.assert_array_equal(y, want)

@@ -81,7 +81,13 @@ def _copy(what: str, copy: Copy) -> None:
 
 @meaning
 def dma_copy(
-    dst: object, src: object, width: object, src_stride: object = None, times: object = 1, dst_stride: object = None
+    dst: object,
+    src: object,
+    width: object,
+    src_stride: object = None,
+    times: object = 1,
+    dst_stride: object = None,
+    only_read: bool = False,
 ) -> None:
     copy = _sim_copy("S.dma_copy", dst, src, width, src_stride, times, dst_stride)
     _copy("S.dma_copy", copy)

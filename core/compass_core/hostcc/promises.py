@@ -6,6 +6,9 @@ import re
 
 UNCLIPPED = "__compass_unclipped"
 """A macro without content; where a text calls it, no sum of its dot products leaves the range of its accumulator."""
+ONLY_READ = "__compass_only_read"
+"""A macro around the pointer to a copy, in the call that copies: it is only read, by this pointer, and the source stays. It
+is the place of the copy; in plain runs on a host the pointer becomes the source's (compass/device.h)."""
 _CALLED = re.compile(rf"\b{UNCLIPPED}\(\);")
 _CLIPPING = re.compile(r"\b__v(?=q?dpa\()")
 

@@ -109,6 +109,11 @@ class Recurrence:
         arrays = {"wt": Memory(self.most * row // self.weights.itemsize, self.weights.dtype.name)} | arrays
         self.memory = {n: self.k.alloc(a.size, pointee(a.dtype), n, a.scope) for n, a in arrays.items()}
 
+    @property
+    def stays(self) -> bool:
+        """Whether the weights may stay in LSRAM, if there are TECs enough; else they come anew for each step."""
+        return self._room(self.most) > 0
+
     def _room(self, most: int) -> int:
         """The number of blocks of cells whose weights are kept in LSRAM."""
         return most // sum(self.words.values()) if len(self.phases) == 1 else 0
@@ -180,8 +185,10 @@ class Recurrence:
         k, memory, inputs = self.k, self.memory, self.layer.inputs
         with k.active():
             pointers = [k.tensor(t) for t in inputs]
-            features, room = k.number(self.features), self._room(self.most)
-            self.is_kept = k.held("in_lsram", S.min(S.max(room + 1 - S.ceildiv(self.blocks, S.get_local_size()), 0), 1))
+            features = k.number(self.features)
+            if self.stays:
+                left = self._room(self.most) + 1 - S.ceildiv(self.blocks, S.get_local_size())
+                self.is_kept = k.held("in_lsram", S.min(S.max(left, 0), 1))
             with k.for_range(0, self.images, name="image") as self.image:
                 with self._each_block():
                     place = self.image * self.cell + self.at
@@ -232,9 +239,10 @@ class Recurrence:
         with self._each_block() as block:
             weights = k.hold(packed + block * (sum(self.words.values()) * row), "base")
             place = k.held("place", self._early_place(number))
+            held = k.hold(self.memory["wt"] + 0, "held")
             with k.for_range(0, count, self.most, "c0") as c0:
                 words = k.held("words", S.min(count - c0, self.most))
-                S.dma_copy(self.memory["wt"], weights + c0 * row, words * row)
+                S.dma_copy(held, weights + c0 * row, words * row, only_read=True)
                 with k.for_range(0, steps, name="s") as s:
                     own = k.held("own", steps - 1 - s if backwards else s + 0)
                     at = k.hold(self.memory["ahead_sums"] + (s * self._sums_of_step + place), "sums_at")
@@ -243,7 +251,7 @@ class Recurrence:
                         for i, total in enumerate(found):
                             k.assign(total, S.vload(at + i * LANES, lanes=LANES))
                     operands = k.hold(self.memory["xs"] + own * self.features, "operands")
-                    self._over_words(found, operands, c0, words, self.memory["wt"], row)
+                    self._over_words(found, operands, c0, words, held, row)
                     for i, total in enumerate(found):
                         S.vstore(total, at + i * LANES)
 
@@ -267,21 +275,24 @@ class Recurrence:
             S.vstore(S.vload(place + j, lanes=LANES), own + j)
         if not number:
             self.ahead = k.hold(source + (1 - self.t % 2) * self.padded, "ahead")
-        slot, row = k.changing("slot", S.i32(0)), len(gates) * LANES * self.per_word
+        slot, row = k.changing("slot", S.i32(0)) if self.stays else None, len(gates) * LANES * self.per_word
         packed = k.pointer(self._packed(gates))
         with self._each_block() as block:
             every = sum(self.words.values()) * row
             weights, self.sums, first = k.hold(packed + block * every, "base"), {}, self.words["x"] * row
-            held = k.hold(memory["wt"] + self.is_kept * (slot * every), "held")
+            held = memory["wt"] if slot is None else k.hold(memory["wt"] + self.is_kept * (slot * every), "held")
             if self.at_once:
                 at = k.hold(self.early + self._early_place(number), "sums_at")
                 loaded = [k.let(S.vload(at + i * LANES, lanes=LANES)) for i in range(len(gates) * self.parts)]
                 self._keep_sums(gates, "x", loaded)
             else:
                 self._add_products(gates, "x", memory["xs"], weights, held)
-            self._add_products(gates, "h", own, weights + first, k.hold(held + self.is_kept * first, "held"))
+            if slot is not None:
+                held = k.hold(held + self.is_kept * first, "held")
+            self._add_products(gates, "h", own, weights + first, held)
             yield
-            k.assign(slot, slot + 1)
+            if slot is not None:
+                k.assign(slot, slot + 1)
         S.barrier()
 
     # -- sums
@@ -311,11 +322,16 @@ class Recurrence:
         """The loop over the words of one part of the weights, in segments of at most so many that LSRAM holds."""
         k, row = self.k, len(gates) * LANES * self.per_word
         count = k.number(self.words[of])
+        if not self.stays:
+            held = k.hold(held + 0, "held")  # a pointer of its own, which nothing is written by
         sums = [k.changing("sum", everywhere(0, self.kind)) for _ in range(len(gates) * self.parts)]
         with k.for_range(0, count, self.most, "c0") as c0:
             words = k.held("words", S.min(count - c0, self.most))
-            with k.when(either(self.is_kept == 0, self.age == 0)):
-                S.dma_copy(held, weights + c0 * row, words * row)
+            if self.stays:
+                with k.when(either(self.is_kept == 0, self.age == 0)):
+                    S.dma_copy(held, weights + c0 * row, words * row)
+            else:
+                S.dma_copy(held, weights + c0 * row, words * row, only_read=True)
             self._over_words(sums, operands, c0, words, held, row)
         self._keep_sums(gates, of, sums)
 
