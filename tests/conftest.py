@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +62,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (left_out if out or item.get_closest_marker("whole") else kept).append(item)
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The seconds of each folder of tests, of all processes together, where several ran."""
+    seconds: Counter[str] = Counter()
+    for report in (r for reports in terminalreporter.stats.values() for r in reports):
+        if isinstance(report, pytest.TestReport):
+            seconds[Path(report.nodeid.partition("::")[0]).parent.name] += report.duration
+    if len(seconds) > 1:
+        terminalreporter.section("seconds of folders")
+        terminalreporter.line(", ".join(f"{folder} {took:.0f}" for folder, took in seconds.most_common()))
 
 
 @pytest.fixture(scope="session", autouse=True)
