@@ -13,6 +13,7 @@ import numpy as np
 from compass_core import files
 from compass_core.arrays import Array
 from compassc.graph import Graph, GraphBuilder
+from compassc.layers.families.activation.reference import METHOD_OF, PLAIN
 from compassc.layers.real_values import to_raw, to_real
 from compassc.models import compile
 from compassc.quantizer.compare import run_quantised
@@ -21,7 +22,7 @@ from compassc.quantizer.execute import run
 from compassc.quantizer.observe import calibrate
 from compassc.quantizer.settings import Settings
 from compassc.quantizer.similarity import Similarity
-from compassc.quantizer.tables import FASTER_AS_FLOATS, TYPES, has_table
+from compassc.quantizer.tables import FASTER_AS_FLOATS, has_table
 
 PAGE = Path("docs/quantisation.md")
 BEGIN, END = "<!-- made by `make docs` -->", "<!-- end -->"
@@ -69,7 +70,7 @@ ATTRIBUTES: dict[str, dict[str, object]] = {
 
 def names() -> list[str]:
     """Layer types that are functions of numbers, and those of rows that are made of such."""
-    own = {name for name in TYPES - {"Activation"} if has_table(_graph(name).layers[1])}
+    own = {name for name in (*METHOD_OF, *PLAIN) if has_table(_graph(name).layers[1])}
     return sorted(own | {name for name in FASTER_AS_FLOATS if not name.isupper()})
 
 

@@ -27,7 +27,7 @@ from compassc.layers import families
 from compassc.layers.layer_checks import check, described, fault_of
 from compassc.layers.stored_weights import with_real_weights
 from compassc.operators.calls import Calls, References, all_operators
-from compassc.operators.patterns import PatternKind
+from compassc.operators.patterns import Filters, PatternKind
 
 Reference = Callable[..., "Array | Sequence[Array]"]
 """`reference(layer, *inputs)`: the output, or all outputs in order."""
@@ -101,6 +101,8 @@ class LayerType:
     same_shape: bool = False
     """Whether the first output has the shape of the first input; element-wise layers have the one inputs broadcast to."""
     no_integers: str = ""
+    filters: Filters | None = None
+    """How the weights lie, of a type that is linear in what it takes."""
 
     def reason_against(self, layer: Layer) -> str:
         """Why a layer of the type is not supported; empty where it is."""
@@ -159,6 +161,7 @@ class Row(NamedTuple):
     notes: str = ""
     no_integers: str = ""
     refused: str = ""
+    filters: Filters | None = None
 
 
 def declare_table(rows: Iterable[Row], pattern: PatternKind) -> None:
@@ -180,6 +183,7 @@ def declare_table(rows: Iterable[Row], pattern: PatternKind) -> None:
             notes=row.notes,
             no_integers=row.no_integers,
             refused=row.refused,
+            filters=row.filters,
             float=floats,
             quantised=integers,
         )

@@ -7,11 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from compass_core.arrays import Array
+from compassc import services
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import FLOAT_TYPES
-
-LINEAR = ("FullyConnected", "Convolution", "DepthwiseConv", "Convolution3D", "ConvTranspose", "ConvTranspose3D")
-"""Types whose weights may be stored so."""
 
 FLOAT_FACTORS = ("scale0", "scale1", "scale2", "scale3", "zp0")
 """Constants of activations with scales per channel, and of weights with scales of two levels."""
@@ -25,7 +23,9 @@ def with_real_weights(layer: Layer) -> Layer:
     channel's weights. LayerError where they do not fit, and for layers on integers whose parameters are floats.
     """
     weights = layer.constants.get("weights")
-    if layer.type not in (*LINEAR, "MatMul") or layer.is_quantised:
+    declared = services.layer_types().get(layer.type)
+    is_linear = declared is not None and declared.filters is not None
+    if not (is_linear or layer.type == "MatMul") or layer.is_quantised:
         return layer
     for key in FLOAT_FACTORS:
         if key in layer.constants:

@@ -1,4 +1,5 @@
-"""What an operator may share a loop with, by how its elements follow from those of its operands."""
+"""Facts of operators and layer types that passes ask for, and not for names: what one may share a loop with, and how its weights
+lie."""
 
 from __future__ import annotations
 
@@ -14,3 +15,10 @@ class PatternKind(Enum):
     REDUCTION = "an output element comes from many; elementwise layers may follow in the same kernel"
     ANCHOR = "windows and products; elementwise layers may follow in the same kernel"
     OPAQUE = "stands alone"
+
+
+class Filters(Enum):
+    """How the weights of sums of products lie: what each output channel is multiplied with."""
+
+    BY_OUTPUT = "[outputs, window..., inputs / groups]"
+    TRANSPOSED = "[outputs / groups, window..., inputs]"

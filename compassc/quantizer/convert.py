@@ -29,7 +29,7 @@ from compassc.quantizer.settings import LayerSettings, Settings
 from compassc.quantizer.statistics import Calibration, Record
 from compassc.quantizer.strategies import Range, parse
 from compassc.quantizer.unify import given_ranges, unified
-from compassc.quantizer.weight_operands import TYPES as LINEAR_TYPES
+from compassc.quantizer.weight_operands import is_linear
 
 HALF_MOST = 65504.0
 """The largest float16."""
@@ -413,7 +413,7 @@ def wants_moments(graph: Graph, settings: Settings) -> Layer | None:
     """A layer whose weights are rounded, or whose biases are corrected, by what its inputs are like."""
     for layer in graph.layers:
         own = settings.of(layer)
-        if layer.type in LINEAR_TYPES and not own.float and (settings.correct_biases or own.rounding == "adaptive"):
+        if is_linear(layer) and not own.float and (settings.correct_biases or own.rounding == "adaptive"):
             return layer
     return None
 

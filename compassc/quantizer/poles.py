@@ -8,7 +8,7 @@ from dataclasses import replace
 from glob import escape
 
 from compassc.graph import Graph, Layer
-from compassc.layers.families.activation.reference import METHOD_OF, method_of
+from compassc.layers.families.activation.reference import function_of
 from compassc.quantizer.settings import Settings
 from compassc.quantizer.statistics import Calibration
 
@@ -27,14 +27,10 @@ def with_float_poles(graph: Graph, calibration: Calibration | None, settings: Se
     producer = graph.producer()
     found: dict[str, None] = {}
     for layer in graph.layers:
-        if _name(layer) in POLES and not settings.of(layer).float and _is_too_wide(layer, calibration, settings):
+        if function_of(layer) in POLES and not settings.of(layer).float and _is_too_wide(layer, calibration, settings):
             found.update(dict.fromkeys(_chain(layer, producer)))
     floats = tuple((escape(name), {"float": "float32"}) for name in found)
     return replace(settings, layers=(*settings.layers, *floats)) if floats else settings
-
-
-def _name(layer: Layer) -> str:
-    return method_of(layer) if layer.type == "Activation" else METHOD_OF.get(layer.type, layer.type)
 
 
 def _is_too_wide(layer: Layer, calibration: Calibration, settings: Settings) -> bool:
@@ -57,5 +53,5 @@ def _chain(layer: Layer, producer: Mapping[str, Layer]) -> Iterator[str]:
         yield last.name
         for t in last.inputs:
             before = producer[t.name]
-            if before.type in POWERS or _name(before) in ("SQUARE", "EXP"):
+            if before.type in POWERS or function_of(before) in ("SQUARE", "EXP"):
                 waiting.append(before)

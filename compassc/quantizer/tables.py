@@ -12,7 +12,7 @@ from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.graph import Layer
 from compassc.layers.declare import evaluate
-from compassc.layers.families.activation.reference import METHOD_OF, PLAIN, RECTIFIERS, method_of, table_base
+from compassc.layers.families.activation.reference import FUNCTIONS, PLAIN, RECTIFIERS, method_of, table_base
 from compassc.layers.real_values import to_real
 from compassc.quantizer.job import Job, NotQuantised
 from compassc.quantizer.numbers import exact_positions, real, stored
@@ -21,7 +21,7 @@ from compassc.quantizer.statistics import BINS
 
 Function = Callable[[Array], Array]
 """Of float32 numbers."""
-TYPES = frozenset(("Activation", *METHOD_OF, *PLAIN))
+TYPES = frozenset((*FUNCTIONS, *PLAIN))
 """Layer types with such tables."""
 NEAR = 66.0
 """The ratio of signal to error of a function, in dB, that a table is large enough for: 65, and one more since it is estimated of

@@ -23,6 +23,7 @@ from compass_core.files import claims
 from compass_core.reading import jsontext
 from compass_core.reading.patterns import compiled
 from compassc.graph import Graph, Layer
+from compassc.layers.families.activation.reference import function_of
 from compassc.quantizer.data import load, program_in
 from compassc.quantizer.settings import LayerSettings, Settings
 from compassc.quantizer.vendor_fields import (
@@ -210,10 +211,7 @@ class Choice:
         for ranges, value in self.by_id:
             if any(a <= index <= b for a, b in ranges):
                 return value
-        names = {
-            layer.type.lower(),
-            str(layer.attributes.get("method", "")).lower() if layer.type == "Activation" else "",
-        }
+        names = {layer.type.lower(), function_of(layer).lower()}
         for types, value in self.by_type:
             if names & set(types):
                 return value

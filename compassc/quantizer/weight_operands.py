@@ -8,22 +8,31 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc.graph import Layer
+from compassc.layers.declare import all_types
 from compassc.layers.families.linear.reference import groups_of
 from compassc.layers.window_products import patches
 from compassc.layers.windows import padded, window_of
+from compassc.operators.patterns import Filters
 
 MOST_ROWS = 4096
 """Of a batch, evenly taken."""
-TYPES = ("Convolution", "DepthwiseConv", "FullyConnected")
+
+
+def is_linear(layer: Layer) -> bool:
+    """Whether a layer multiplies rows with its weights: elements of a row, or windows over images."""
+    declared = all_types().get(layer.type)
+    if declared is None or declared.filters is not Filters.BY_OUTPUT:
+        return False
+    return layer.constant("weights").ndim in (2, 4)
 
 
 def rows_of(layer: Layer, inputs: Sequence[Array]) -> Array | None:
     """[groups, rows, inputs] in the order of the weights of an output channel; None for layers that have no such form."""
-    if layer.type not in TYPES:
+    if not is_linear(layer):
         return None
     weights = layer.constant("weights")
     size = weights[0].size
-    if layer.type == "FullyConnected":
+    if weights.ndim == 2:
         return _thinned(inputs[0].reshape(-1, size).astype(np.float32, copy=False))[None]
     x, window = inputs[0].astype(np.float32, copy=False), window_of(layer)
     if x.ndim != 4 or weights.ndim != 4 or any(p < 0 for pair in window.pads for p in pair):

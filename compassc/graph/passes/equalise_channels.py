@@ -13,12 +13,11 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
+from compassc.graph.passes._layers import filters_of, rectifier
+from compassc.operators.patterns import Filters
 
 NAME = "EqualiseChannels"
-LINEAR = ("Convolution", "DepthwiseConv", "FullyConnected")
 PROPORTIONAL = ("NONE", "RELU", "LEAKYRELU")
-BETWEEN = ("RELU", "LeakyRELU", "Pooling", "Activation")
-"""Layers that channels pass one by one, in proportion."""
 MOST_SWEEPS = 8
 LARGEST = 64.0
 """Of a scale in one step."""
@@ -52,7 +51,7 @@ def follower(graph: Graph, layer: Layer) -> Layer | None:
         if made in ends or len(after) != 1:
             return None
         current = after[0]
-        if current.type in LINEAR:
+        if filters_of(current) is not None:
             return current if takes_channels(current, len(layer.constants["weights"])) else None
         if not passes(current):
             return None
@@ -60,7 +59,7 @@ def follower(graph: Graph, layer: Layer) -> Layer | None:
 
 def is_even(layer: Layer) -> bool:
     """Whether the outputs of a layer scale with its weights and biases."""
-    if layer.type not in LINEAR or layer.word("with_activation", "NONE") not in PROPORTIONAL:
+    if filters_of(layer) is not Filters.BY_OUTPUT or layer.word("with_activation", "NONE") not in PROPORTIONAL:
         return False
     return all(layer.constants[k].dtype == np.float32 for k in ("weights", "biases") if k in layer.constants)
 
@@ -68,7 +67,9 @@ def is_even(layer: Layer) -> bool:
 def takes_channels(layer: Layer, channels: int) -> bool:
     """Whether the input channels of a layer are these, and its weights floats in one group or one for each channel."""
     weights = layer.constants.get("weights")
-    if weights is None or weights.dtype != np.float32 or layer.input.shape[-1] != channels:
+    if filters_of(layer) is not Filters.BY_OUTPUT or weights is None:
+        return False
+    if weights.dtype != np.float32 or layer.input.shape[-1] != channels:
         return False
     if layer.type == "DepthwiseConv":
         return len(weights) == channels
@@ -76,11 +77,10 @@ def takes_channels(layer: Layer, channels: int) -> bool:
 
 
 def passes(layer: Layer) -> bool:
-    if layer.type == "Activation":
-        return layer.word("method") in ("RELU", "LEAKYRELU")
+    """Whether channels go through a layer one by one, in proportion."""
     if layer.type == "Pooling":
         return layer.word("method") in ("MAX", "AVG")
-    return layer.type in BETWEEN
+    return rectifier(layer) in PROPORTIONAL
 
 
 def _even(layers: dict[str, Layer], first: str, second: str) -> float:

@@ -15,21 +15,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from compass_core.arrays import Array
+from compassc import services
 from compassc.graph.edit import GraphEditor, Rule, rewrite
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
-from compassc.graph.passes._layers import arithmetic, is_activated, is_float
+from compassc.graph.passes._layers import ARITHMETIC, arithmetic, filters_of, is_activated, is_float
 from compassc.graph.tensor import Tensor
+from compassc.operators.patterns import Filters
 
 NAME = "FoldScalingFactors"
-TRANSPOSED = ("ConvTranspose", "ConvTranspose3D")
-LINEAR = ("Convolution", "DepthwiseConv", "Convolution3D", "FullyConnected", *TRANSPOSED)
 
 
 def _linear(edit: GraphEditor, tensor: Tensor) -> Layer | None:
     """A linear layer of floats whose result only one layer uses, without an activation."""
     layer = edit.sole(tensor)
-    if layer is None or layer.type not in LINEAR or is_activated(layer) or not is_float(layer):
+    if layer is None or filters_of(layer) is None or is_activated(layer) or not is_float(layer):
         return None
     return layer if "weights" in layer.constants else None
 
@@ -51,7 +51,7 @@ def _changed(layer: Layer, end: Layer, factor: Array, addend: Array) -> list[Lay
 
     weights = layer.constants["weights"]
     biases = layer.constants.get("biases", np.zeros(factor.size, weights.dtype))
-    if layer.type in TRANSPOSED:  # [O/group, window..., I]: a factor for each group's own channels
+    if filters_of(layer) is Filters.TRANSPOSED:  # [O/group, window..., I]: a factor for each group's own channels
         group = layer.integer("group", 1)
         own, inner = weights.shape[0], weights.shape[-1] // group
         spread = np.repeat(factor.reshape(group, own).T, inner, 1)
@@ -107,8 +107,8 @@ def before(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     for i, x in enumerate(product.inputs):
         array = edit.constant(product.inputs[1 - i])
         value = None if array is None or x.shape != product.output.shape else _per_channel(array, x.shape)
-        if value is not None:
-            weights = layer.constants["weights"]
+        weights = layer.constants["weights"]
+        if value is not None and value.size == weights.shape[-1]:
             scaled = (weights * value).astype(weights.dtype)
             return [replace(layer, inputs=(x,), constants={**layer.constants, "weights": scaled})]
     return None
@@ -152,12 +152,15 @@ def factor_and_addend(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None
     return None
 
 
-RULES: dict[str, Sequence[Rule]] = {
-    **{kind: [behind, multiplier, factor_and_addend] for kind in ("Add", "Sub", "Mul", "Div", "Eltwise")},
-    **{kind: [before] for kind in ("Convolution", "Convolution3D", "FullyConnected")},
-    "BatchNorm": [batch_norm],
-}
+def rules() -> dict[str, Sequence[Rule]]:
+    """The rules by layer type, as the types are declared."""
+    types = services.layer_types().values()
+    return {
+        **{kind: [behind, multiplier, factor_and_addend] for kind in (*ARITHMETIC, "Eltwise")},
+        **{declared.name: [before] for declared in types if declared.filters is Filters.BY_OUTPUT},
+        "BatchNorm": [batch_norm],
+    }
 
 
 def run(graph: Graph) -> Graph:
-    return rewrite(graph, RULES)
+    return rewrite(graph, rules())

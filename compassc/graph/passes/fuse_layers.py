@@ -20,7 +20,7 @@ NAME = "FuseLayers"
 
 def run(graph: Graph) -> Graph:
     """The graph in which no rule applies any more."""
-    tables = (PATTERNS, normalisations.RULES, fold_scaling_factors.RULES, join_activations.RULES)
+    tables = (PATTERNS, normalisations.RULES, fold_scaling_factors.rules(), join_activations.RULES)
     rules: dict[str, list[Rule]] = {}
     for table in (*tables, cancel_moves.RULES, push_moves.rules()):
         for type, listed in table.items():

@@ -13,21 +13,19 @@ from dataclasses import replace
 from compassc.graph.edit import GraphEditor, Rule, rewrite
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
-from compassc.graph.passes._layers import is_activated, is_float, same_type
-from compassc.graph.passes.fold_scaling_factors import LINEAR
+from compassc.graph.passes._layers import RECTIFIERS, filters_of, is_activated, is_float, rectifier, same_type
 
 NAME = "JoinActivations"
-ACTIVATED = (*LINEAR, "Eltwise")
-"""Types that may have an activation of their own."""
 _KEYS = {"RELU": (), "RELU6": (), "LEAKYRELU": ("negative_slope_type", "negative_slope_value")}
-_METHODS = {"RELU": "RELU", "RELU6": "RELU6", "LeakyRELU": "LEAKYRELU"}
 
 
 def activation(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """rectifier(linear) -> linear"""
-    method = _METHODS.get(layer.type) or str(layer.attributes.get("method", "")).upper()
+    method = rectifier(layer)
     source = edit.sole(layer.input)
-    if method not in _KEYS or source is None or source.type not in ACTIVATED or is_activated(source):
+    if not method or source is None or is_activated(source):
+        return None
+    if filters_of(source) is None and source.type != "Eltwise":  # others have no activation of their own
         return None
     if not is_float(source) or not is_float(layer) or not same_type(source.output, layer.output):
         return None
@@ -36,7 +34,7 @@ def activation(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     return [replace(source, outputs=layer.outputs, attributes=given)]
 
 
-RULES: dict[str, Sequence[Rule]] = {kind: [activation] for kind in ("Activation", *_METHODS)}
+RULES: dict[str, Sequence[Rule]] = {kind: [activation] for kind in ("Activation", *RECTIFIERS)}
 
 
 def run(graph: Graph) -> Graph:

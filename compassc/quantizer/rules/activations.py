@@ -13,7 +13,7 @@ from compassc.graph import Layer, Tensor
 from compassc.graph.values import Value
 from compassc.layers.arithmetic import quantise
 from compassc.layers.declare import evaluate
-from compassc.layers.families.activation.reference import METHOD_OF, PERIODIC, PLAIN, RECTIFIERS, method_of
+from compassc.layers.families.activation.reference import FUNCTIONS, PERIODIC, PLAIN, RECTIFIERS, method_of
 from compassc.quantizer.job import Job, scale_of
 from compassc.quantizer.numbers import factor, index_positions, levels, positions, real, stored, table_positions
 from compassc.quantizer.rules import rule
@@ -49,7 +49,7 @@ def alone(layer: Layer, x: Array) -> Array:
 def tabled(job: Job, out: Tensor, at: Array) -> Layer:
     """The layer with a table of its function at integers of the input."""
     layer = job.layer
-    method = method_of(layer) if layer.type in METHODS else ""
+    method = method_of(layer) if layer.type in FUNCTIONS else ""
     values = alone(layer, real(at, job.input))
     return job.made(out, {}, {"lut": stored(values, out)}, without=FORGOTTEN.get(method, ()))
 
@@ -61,10 +61,7 @@ def function_table(job: Job, out: Tensor, at: Callable[[int], Array]) -> Layer:
     return fitted(job, partial(alone, job.layer), partial(tabled, job, out))
 
 
-METHODS = ("Activation", *METHOD_OF)
-
-
-@rule(*METHODS)
+@rule(*FUNCTIONS)
 def activation(job: Job) -> Layer:
     method = method_of(job.layer)
     if method in RECTIFIERS:

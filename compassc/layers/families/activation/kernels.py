@@ -16,7 +16,7 @@ from compassc.layers.channel_bytes import bent, results_of
 from compassc.layers.declare import all_types
 from compassc.layers.emit import look_up, rectify, rectify_float, single
 from compassc.layers.families.activation.reference import (
-    METHOD_OF,
+    FUNCTIONS,
     PERIODIC,
     PLAIN,
     RECTIFIERS,
@@ -65,7 +65,7 @@ def _scales(layer: Layer) -> tuple[Array, Array]:
     return layer.scale_shift(of=layer.output.shape[-1] if layer.output.shape else 1)
 
 
-@elementwise("Activation", *METHOD_OF)
+@elementwise(*FUNCTIONS)
 def activation(k: LayerKernel, layer: Layer, x: Value) -> Value:
     method = method_of(layer)
     k.channel_shape = (1,) * (len(layer.output.shape) - 1) + layer.output.shape[-1:]

@@ -79,10 +79,17 @@ TABLED = (*(m.type for m in METHODS.values()), *PLAIN, *PERIODIC)
 RECTIFIERS = {"RELU": "RELU", "RELU6": "RELU6", "CLIP": "Clip", "LEAKYRELU": "LeakyRELU", "PRELU": "PRELU"}
 METHOD_OF = {m.type: method for method, m in METHODS.items()} | {name: method for method, name in RECTIFIERS.items()}
 """Layer type -> method."""
+FUNCTIONS = ("Activation", *METHOD_OF)
+"""Layer types that are a function by its method."""
 
 
 def method_of(layer: Layer) -> str:
     return METHOD_OF.get(layer.type) or layer.word("method")
+
+
+def function_of(layer: Layer) -> str:
+    """What function a layer is: its method where it has one, else its type."""
+    return method_of(layer) if layer.type in FUNCTIONS else layer.type
 
 
 def parameters_of(layer: Layer, method: str) -> dict[str, float]:

@@ -34,7 +34,7 @@ from compassc.layers.families.linear.reference import (
     transposed_convolution,
 )
 from compassc.layers.windows import ATTRIBUTES_2D, ATTRIBUTES_3D
-from compassc.operators.patterns import PatternKind
+from compassc.operators.patterns import Filters, PatternKind
 
 _TRANSPOSED = (
     Attribute("trans_a", "flag", "the left operand's last two axes are swapped first", "false"),
@@ -51,6 +51,7 @@ TABLE = (
         attributes=(NUM_OUTPUT, GROUP, *ATTRIBUTES_2D, WITH_ACTIVATION),
         constants=(WEIGHTS, BIASES),
         pattern=PatternKind.ANCHOR,
+        filters=Filters.BY_OUTPUT,
     ),
     Row(
         "DepthwiseConv",
@@ -67,6 +68,7 @@ TABLE = (
         ),
         constants=(Constant("weights", "[C*multiplier,KH,KW,1]", "one filter per output channel"), BIASES),
         pattern=PatternKind.ANCHOR,
+        filters=Filters.BY_OUTPUT,
     ),
     Row(
         "Convolution3D",
@@ -76,6 +78,7 @@ TABLE = (
         attributes=(NUM_OUTPUT, GROUP, *ATTRIBUTES_3D, WITH_ACTIVATION),
         constants=(Constant("weights", "[O,KH,KW,KD,I/group]", "the weights"), BIASES),
         pattern=PatternKind.ANCHOR,
+        filters=Filters.BY_OUTPUT,
     ),
     *(
         Row(
@@ -93,6 +96,7 @@ TABLE = (
             ),
             constants=(Constant("weights", _shape, "the filters"), BIASES),
             pattern=PatternKind.ANCHOR,
+            filters=Filters.TRANSPOSED,
         )
         for _name, _attributes, _shape in (
             ("ConvTranspose", ATTRIBUTES_2D, "[O/group,KH,KW,I]"),
@@ -108,6 +112,7 @@ TABLE = (
         attributes=(NUM_OUTPUT, WITH_ACTIVATION),
         constants=(Constant("weights", "[O,I]", "the weights"), BIASES),
         pattern=PatternKind.ANCHOR,
+        filters=Filters.BY_OUTPUT,
     ),
     Row(
         "MatMul",
