@@ -347,7 +347,7 @@ def _loaded(options: Options, inspects: bool, profiles: bool) -> Any:
     from compass_runtime.graph_program import GraphProgram, is_package
     from compass_runtime.program import Program
 
-    data = files.read(options.program, code="open-file-fail")
+    data = files.stored(options.program, code="open-file-fail")
     if not is_package(data):
         return Program.load(data, trusted=options.trust, where=str(options.program))
     remote = "--remote or --tracker" if options.is_remote else None
@@ -358,7 +358,7 @@ def _loaded(options: Options, inspects: bool, profiles: bool) -> Any:
             code="usage",
             help="with an aipu.bin of one NPU",
         )
-    return GraphProgram.load(data, str(options.program))
+    return GraphProgram.load(bytes(data), str(options.program))
 
 
 def samples_in(program: Program, arrays: Mapping[str, Array]) -> list[dict[str, Array]]:

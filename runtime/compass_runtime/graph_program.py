@@ -15,6 +15,7 @@ from compass_core.aipubin.graphnote import GraphNote, NotedState, NotedTensor
 from compass_core.aipubin.layout import SubSection
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
+from compass_core.files.pieces import Pieces
 from compass_runtime.compass_module import CompassModule
 from compass_runtime.devices import cpu
 from compass_runtime.factory import GraphExecutorFactory
@@ -23,9 +24,9 @@ from compass_runtime.program import JobSlot, TensorInfo
 from compass_sim import RunResult
 
 
-def is_package(data: bytes) -> bool:
+def is_package(data: bytes | Pieces) -> bool:
     """Whether the bytes of a file begin as those of a module file do."""
-    return data.startswith(DESCRIPTION.encode())
+    return bytes(data[: len(DESCRIPTION.encode())]) == DESCRIPTION.encode()
 
 
 class GraphProgram:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from compass_core.aipubin.device import is_x3
 from compass_core.errors import CompassError, UsageError
+from compass_core.files.pieces import Pieces
 from compass_core.targets import Target, load
 from compass_runtime.forks import in_children, renew_locks
 from compass_runtime.memory import PageAllocator
@@ -88,10 +89,12 @@ class Device:
     def _ended() -> CompassError:
         return CompassError("this simulator has ended", code=ENDED)
 
-    def write(self, address: int, data: bytes | bytearray) -> None:
+    def write(self, address: int, data: bytes | bytearray | Pieces) -> None:
         """Copies bytes to device memory."""
         try:
-            self.worker.memory[address : address + len(data)] = data
+            for part in data if isinstance(data, Pieces) else [data]:
+                self.worker.memory[address : address + len(part)] = part
+                address += len(part)
         except ValueError:
             if self.alive:
                 raise
@@ -207,9 +210,9 @@ def leave_device(device: Device, user: object) -> None:
             _open_lock.release()
 
 
-def kept_origin(image: bytes) -> object:
+def kept_origin(image: bytes | Pieces) -> object:
     """A key of a file's content: its bytes, unless keeping so many costs more than a new worker does."""
-    return image if len(image) <= _LARGEST_KEPT else object()
+    return bytes(image) if len(image) <= _LARGEST_KEPT else object()
 
 
 def _clear_up() -> None:

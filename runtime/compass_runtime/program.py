@@ -20,6 +20,7 @@ from compass_core.aipubin.layout import Kind, StaticSection, SubSection
 from compass_core.arrays import Array, NumpyDType
 from compass_core.elf.hostcode import TextBlob, parse_text_blob
 from compass_core.errors import CompassError
+from compass_core.files.pieces import Pieces
 from compass_core.samples import has_samples
 from compass_core.switches import TIMEOUT
 from compass_runtime.calls import Caller
@@ -186,11 +187,12 @@ class Program:
         return self.content.target
 
     @classmethod
-    def load(cls, source: str | Path | bytes, *, trusted: bool = False, where: str = "aipu.bin") -> Program:
+    def load(cls, source: str | Path | bytes | Pieces, *, trusted: bool = False, where: str = "aipu.bin") -> Program:
         """Reads an aipu.bin from a path, or from the bytes of the file `where`; `trusted`: see the class. CompassError
         when it is not a program for this simulator."""
-        data = source if isinstance(source, bytes) else files.read(Path(source), code="open-file-fail")
-        where = where if isinstance(source, bytes) else str(source)
+        by_name = isinstance(source, (str, Path))
+        data = files.stored(Path(source), code="open-file-fail") if isinstance(source, (str, Path)) else source
+        where = str(source) if by_name else where
         try:
             return cls(read(data), where, trusted, origin=kept_origin(data))
         except CompassError as error:
@@ -349,39 +351,42 @@ def load_graph(content: AipuBin, device: Device, gap: int = 0) -> LoadedGraph:
         raise CompassError("constants in extra weight files are not supported by this runtime", code="invalid-gbin")
     owned: list[int] = []
 
-    def place(data: bytes, extra: int) -> int:
-        address = device.allocator.allocate(len(data) + extra)
+    def place(size: int, extra: int) -> int:
+        address = device.allocator.allocate(size + extra)
         owned.append(address)
-        device.clear(address, len(data) + extra)
-        device.write(address, data)
+        device.clear(address, size + extra)
         return address
 
-    text = place(content.text, TEXT_OVERREAD)
-    const_data = place(content.const_data, 0) if content.const_data else 0
+    text = place(len(content.text), TEXT_OVERREAD)
+    device.write(text, content.text)
+    const_data = place(len(content.const_data), 0) if content.const_data else 0
+    if const_data:
+        device.write(const_data, content.const_data)
     weights, statics = [], []
     for bss in content.features.bss:
         bases: dict[bool, int] = {}
         for zero_copy in (False, True):
-            image, offsets = _constants(bytes(content.weights), bss.statics, zero_copy, gap)
+            size, offsets = _constants(bss.statics, zero_copy, gap)
             if offsets:
-                bases[zero_copy] = place(image, OVERREAD)
-                statics += [(bss.statics[i], bases[zero_copy] + at) for i, at in offsets.items()]
+                bases[zero_copy] = place(size, OVERREAD)
+                for i, at in offsets.items():
+                    section = bss.statics[i]
+                    statics.append((section, bases[zero_copy] + at))
+                    device.write(
+                        statics[-1][1], content.weights[section.src_offset : section.src_offset + section.size]
+                    )
         weights.append(bases.get(False, 0))
     return LoadedGraph(device, text, const_data, tuple(weights), tuple(statics), tuple(owned))
 
 
-def _constants(
-    blob: bytes, sections: Sequence[StaticSection], zero_copy: bool, gap: int
-) -> tuple[bytes, dict[int, int]]:
-    """The image of the constants of one kind, and where each section starts in it."""
-    image, offsets = bytearray(gap), {}
+def _constants(sections: Sequence[StaticSection], zero_copy: bool, gap: int) -> tuple[int, dict[int, int]]:
+    """How many bytes the constants of one kind take, and where each section starts in them."""
+    size, offsets = gap, {}
     for i, section in enumerate(sections):
         if section.zero_copy == zero_copy:
-            image += bytes(-len(image) % section.align)
-            offsets[i] = len(image)
-            image += blob[section.src_offset : section.src_offset + section.size]
-            image += bytes(gap)
-    return bytes(image), offsets
+            offsets[i] = size = -(-size // section.align) * section.align
+            size += section.size + gap
+    return size, offsets
 
 
 def _tensors(content: AipuBin, kind: Kind, noted: tuple[NotedTensor, ...]) -> tuple[TensorInfo, ...]:

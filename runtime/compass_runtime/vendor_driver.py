@@ -234,7 +234,7 @@ class VendorJob(Job):
         at = content.subgraphs[0].params_offset + 4 * position
         statics = [section for bss in content.features.bss for section in bss.statics]
         found = next(s for s in statics if any(at in sub.references for sub in s.subs))
-        if bytes(content.weights)[found.src_offset : found.src_offset + found.size] != array.tobytes():
+        if content.weights[found.src_offset : found.src_offset + found.size] != array.tobytes():
             raise CompassError(
                 f"constant '{name}' is not what the kernel was built with, and drivers keep constants as they are",
                 code="tensor-size",

@@ -332,8 +332,9 @@ def test_equal_constants_lie_once_in_the_file(built):
     np.testing.assert_array_equal(got, big + big + other + big)
 
 
-def test_neither_a_file_nor_its_build_is_much_more_than_its_constants(tmp_path):
-    """Beside the constants as they were read, the build holds but a part of them in another order."""
+def test_neither_a_file_nor_its_build_nor_its_run_is_much_more_than_its_constants(tmp_path):
+    """Beside the constants as they were read, the build holds but a part of them in another order, and a run those of the
+    device."""
     graph = GraphWriter()
     at = graph.input("x", (1, 1024), "float32")
     weights = np.random.default_rng(0).normal(size=(2, 2048 << 10)).astype("float32")
@@ -344,5 +345,11 @@ def test_neither_a_file_nor_its_build_is_much_more_than_its_constants(tmp_path):
     for _ in range(2):  # what is imported or compiled counts the first time alone
         with peak_of_memory() as peak:
             build_model(text, tmp_path / "weight.bin", tmp_path / "aipu.bin", "X2_1204", options)
+        built = peak()
+        with peak_of_memory() as peak:
+            job = Program.load(tmp_path / "aipu.bin").create_job()
+            (got,) = job.run({"x": np.ones((1, 1024), "float32")}).values()
     assert (tmp_path / "aipu.bin").stat().st_size < 1.05 * weights.nbytes + (2 << 20)
-    assert peak() < 0.3 * weights.nbytes
+    assert built < 0.3 * weights.nbytes and peak() < 0.2 * weights.nbytes
+    first, second = (w.reshape(s) for w, s in zip(weights, ((2048, 1024), (1024, 2048)), strict=True))
+    np.testing.assert_allclose(got[0], second @ first.sum(1), rtol=1e-3, atol=0.1)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from io import FileIO
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from compass_core import files
 from compass_core.errors import CompassError
-from compass_core.files.pieces import Piece, Pieces, same, start_of
+from compass_core.files.pieces import Piece, Pieces, Stored, same, start_of
 from compass_core.reading.limits import Limit
 from tests import sources
 
@@ -323,6 +324,38 @@ def test_pieces_are_the_bytes_however_they_are_cut(data, content):
     at = data.draw(st.integers(0, len(content)))
     other = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :] if at < len(content) else content + b"x"
     assert not same(made, data.draw(pieces(other))) and made != other
+
+
+@given(st.data(), st.binary(max_size=200))
+def test_parts_of_pieces_are_parts_of_the_bytes(tmp_path_factory, data, content):
+    path = tmp_path_factory.getbasetemp() / "stored"
+    path.write_bytes(content)
+    made, seen = data.draw(st.sampled_from([data.draw(pieces(content)), Stored(FileIO(path), "a")])), content
+    for _ in range(3):
+        at = slice(data.draw(st.none() | st.integers(-210, 210)), data.draw(st.none() | st.integers(-210, 210)))
+        made, seen = made[at], seen[at]
+        assert bytes(made) == seen and made == seen and len(made) == len(seen)
+
+
+@pytest.mark.parametrize("change", [b"shorter than it was", b"a" * 9000, b"b" * 5000])
+def test_a_large_file_that_stays_where_it_is_is_the_one_that_was_opened(tmp_path, monkeypatch, change):
+    monkeypatch.setattr(files, "_LARGE", 10)
+    path = tmp_path / "a"
+    path.write_bytes(b"a" * 5000)
+    os.utime(path, (1, 1))
+    kept = files.stored(path)
+    assert isinstance(kept, Stored) and kept == files.read(path)
+    files.write(path, change)  # another file of the same name
+    assert bytes(kept) == b"a" * 5000
+    kept = files.stored(path)
+    path.write_bytes(change[:-1] + b"c")  # the same one
+    os.utime(path, (2, 2))
+    with pytest.raises(CompassError, match="has changed while it was in use"):
+        bytes(kept)
+    with pytest.raises(CompassError, match="a thing"):
+        files.stored(path, limit(4))
+    with pytest.raises(CompassError, match="cannot read"):
+        files.stored(tmp_path / "missing")
 
 
 def test_pieces_of_another_size_than_they_said_are_a_mistake():

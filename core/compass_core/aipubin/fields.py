@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from compass_core.errors import CompassError
+from compass_core.files.pieces import Pieces
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -57,11 +58,12 @@ class AipuBinError(CompassError):
 
 
 class Cursor:
-    """A reading position in the bytes of one named place."""
+    """A reading position in the bytes of one named place. Records can be read where these are in memory."""
 
-    def __init__(self, data: bytes | memoryview, place: str) -> None:
-        self.data = memoryview(data)
-        self.size = len(data)
+    def __init__(self, source: bytes | memoryview | Pieces, place: str) -> None:
+        self.source = source if isinstance(source, Pieces) else memoryview(source)
+        self.data = memoryview(b"") if isinstance(self.source, Pieces) else self.source
+        self.size = len(source)
         self.place = place
         self.pos = 0
         self.path: list[tuple[str, Sized | None]] = []
@@ -82,9 +84,13 @@ class Cursor:
 
     def take(self, size: int, field: str) -> bytes:
         """The next `size` bytes."""
+        return bytes(self.pass_over(size, field))
+
+    def pass_over(self, size: int, field: str) -> memoryview | Pieces:
+        """The next `size` bytes, where they are."""
         if size > self.remaining:
             raise self.fail(field, f"{size} bytes are announced, but only {self.remaining} are left")
-        out = bytes(self.data[self.pos : self.pos + size])
+        out = self.source[self.pos : self.pos + size]
         self.pos += size
         return out
 

@@ -70,7 +70,8 @@ class AipuBin:
 
 
 class NoteSpec(NamedTuple):
-    """How one attribute of `AipuBin` is stored in the note `name`. `exact`: not even padding may follow the content."""
+    """How one attribute of `AipuBin` is stored in the note `name`. `exact`: not even padding may follow the content. `apart`:
+    it is the content, which may stay in the file."""
 
     name: str
     attribute: str
@@ -78,6 +79,7 @@ class NoteSpec(NamedTuple):
     write: Callable[[Any], bytes | Pieces]
     required: bool = False
     exact: bool = False
+    apart: bool = False
 
 
 def _bytes(cursor: Cursor) -> bytes:
@@ -120,7 +122,7 @@ NOTES = (
     _one("compilermsg", "compiler", lay.CompilerMessage, required=True, exact=True),
     _raw("rodata", "params"),
     _raw("desc", "desc"),
-    NoteSpec("weight", "weights", _bytes, lambda value: value),
+    NoteSpec("weight", "weights", _bytes, lambda value: value, apart=True),
     _one("fmlist", "features", lay.FeatureMaps, required=True),
     _many("remap", "remap", lay.Remap),
     _many("subgraphs", "subgraphs", lay.Subgraph, required=True),

@@ -8,6 +8,7 @@ from compass_core.aipubin.check import check
 from compass_core.aipubin.fields import AipuBinError, Cursor, decode, layout_of
 from compass_core.aipubin.layout import ElfHeader, NoteHeader, SectionHeader
 from compass_core.aipubin.model import NOTE_NAMES, NOTE_SECTION, NOTES, SECTIONS, AipuBin, Note, NoteSpec
+from compass_core.files.pieces import Pieces
 
 ELF_MAGIC = b"\x7fELF"
 OLD_MAGIC = b"AIPU BIN"
@@ -15,32 +16,42 @@ TYPE_EXEC, MACHINE, VERSION = 2, 0x29A, 1
 _MIN_SIZE = 16
 
 
-def read(data: bytes) -> AipuBin:
-    """The structure of an aipu.bin; AipuBinError when the file is damaged, incomplete or of another kind."""
-    _check_kind(data)
-    sections = _sections(data)
+View = memoryview | Pieces
+"""Bytes where they are."""
+
+
+def read(data: bytes | Pieces) -> AipuBin:
+    """The structure of an aipu.bin; AipuBinError when the file is damaged, incomplete or of another kind. Of a large file the
+    weights stay where they are."""
+    seen = data if isinstance(data, Pieces) else memoryview(data)
+    _check_kind(seen)
+    sections = _sections(seen)
     for name in (".text", NOTE_SECTION):
         if name not in sections:
             raise AipuBinError(f"the file has no section '{name}'", place="section table")
     values: dict[str, Any] = {
-        attribute: sections[name] for name, attribute in SECTIONS.items() if name in sections and name != ".comment"
+        attribute: bytes(sections[name])
+        for name, attribute in SECTIONS.items()
+        if name in sections and name != ".comment"
     }
-    values["comment"] = _comment(sections.get(".comment", b""))
+    values["comment"] = _comment(bytes(sections.get(".comment", b"")))
     notes = _notes(sections[NOTE_SECTION])
     for spec in NOTES:
-        note = notes.pop(spec.name, None)
-        if note is not None and note.payload:
-            values[spec.attribute] = _payload(spec, note.payload)
+        _, payload = notes.pop(spec.name, (0, b""))
+        if payload:
+            values[spec.attribute] = _payload(spec, payload)
         elif spec.required:
             raise AipuBinError(f"the note '{spec.name}' is missing", place=f"section '{NOTE_SECTION}'")
-    result = AipuBin(**values, other_notes=tuple(notes.values()))
+    others = tuple(Note(name, bytes(payload), kind) for name, (kind, payload) in notes.items())
+    result = AipuBin(**values, other_notes=others)
     check(result)
     return result
 
 
-def _check_kind(data: bytes) -> None:
-    if len(data) < _MIN_SIZE:
-        raise AipuBinError(f"not an aipu.bin: {len(data)} bytes are too few", code="gversion-unsupported")
+def _check_kind(file: View) -> None:
+    if len(file) < _MIN_SIZE:
+        raise AipuBinError(f"not an aipu.bin: {len(file)} bytes are too few", code="gversion-unsupported")
+    data = bytes(file[:_MIN_SIZE])
     if data.startswith(OLD_MAGIC):
         raise AipuBinError(
             "an aipu.bin of the old flat form (v1/v2), which only Z1 to X1 devices use",
@@ -54,8 +65,8 @@ def _check_kind(data: bytes) -> None:
         )
 
 
-def _header(data: bytes) -> ElfHeader:
-    header = decode(ElfHeader, Cursor(data, "ELF header"))
+def _header(data: View) -> ElfHeader:
+    header = decode(ElfHeader, Cursor(bytes(data[: layout_of(ElfHeader).min_size]), "ELF header"))
     rules = (
         ("EI_CLASS", 4, header.ident[4], 1),
         ("EI_DATA", 5, header.ident[5], 1),
@@ -90,17 +101,17 @@ def _header(data: bytes) -> ElfHeader:
     return header
 
 
-def _sections(data: bytes) -> dict[str, bytes]:
+def _sections(data: View) -> dict[str, View]:
     """The content of the sections aipu.bin uses, by name; the first of a name counts."""
     header = _header(data)
-    cursor = Cursor(data, "section table")
-    cursor.pos = header.shoff
+    table = data[header.shoff : header.shoff + header.shnum * header.shentsize]
+    cursor = Cursor(bytes(table), "section table")
     entries: list[SectionHeader] = []
     cursor.path = [("section", entries)]
     for _ in range(header.shnum):
         entries.append(decode(SectionHeader, cursor))
-    names = _content(data, entries[header.shstrndx], "section names")
-    found: dict[str, bytes] = {}
+    names = bytes(_content(data, entries[header.shstrndx], "section names"))
+    found: dict[str, View] = {}
     for index, entry in enumerate(entries):
         end = names.find(b"\0", entry.name)
         if entry.name >= len(names) or end < 0:
@@ -115,7 +126,7 @@ def _sections(data: bytes) -> dict[str, bytes]:
     return found
 
 
-def _content(data: bytes, entry: SectionHeader, place: str) -> bytes:
+def _content(data: View, entry: SectionHeader, place: str) -> View:
     if entry.offset + entry.size > len(data):
         raise AipuBinError(
             f"{entry.size} bytes at {entry.offset:#x} reach past the end of the file "
@@ -134,15 +145,15 @@ def _comment(data: bytes) -> str:
         raise AipuBinError("not UTF-8 text", place="section '.comment'", offset=error.start) from error
 
 
-def _notes(data: bytes) -> dict[str, Note]:
-    """The notes by name, in file order; the first of a name counts."""
+def _notes(data: View) -> dict[str, tuple[int, View]]:
+    """Types and contents of the notes by name, in file order; the first of a name counts."""
     cursor = Cursor(data, f"section '{NOTE_SECTION}'")
-    notes: dict[str, Note] = {}
+    notes: dict[str, tuple[int, View]] = {}
     header_size = layout_of(NoteHeader).min_size
     while cursor.remaining >= header_size:
         start = cursor.pos
         cursor.path = [("note", notes)]
-        header = decode(NoteHeader, cursor)
+        header = decode(NoteHeader, Cursor(cursor.take(header_size, "header"), cursor.place))
         if header.name_size == 0:
             raise cursor.fail("name_size", "a note without a name", start)
         name = cursor.take(header.name_size, "name").split(b"\0")[0]
@@ -150,17 +161,20 @@ def _notes(data: bytes) -> dict[str, Note]:
             raise cursor.fail("name", f"{name[:20]!r} is not a name", start + header_size)
         _skip_padding(cursor)
         cursor.path = [(f"note '{name.decode()}'", None)]
-        payload = cursor.take(header.size, "payload")
+        payload = cursor.pass_over(header.size, "payload")
         _skip_padding(cursor)
-        notes.setdefault(name.decode(), Note(name.decode(), payload, header.type))
-    return {k: n for k, n in notes.items() if n.payload or k in NOTE_NAMES}
+        notes.setdefault(name.decode(), (header.type, payload))
+    return {name: note for name, note in notes.items() if note[1] or name in NOTE_NAMES}
 
 
 def _skip_padding(cursor: Cursor) -> None:
-    cursor.pos = min(-(-cursor.pos // 4) * 4, len(cursor.data))
+    cursor.pos = min(-(-cursor.pos // 4) * 4, cursor.size)
 
 
-def _payload(spec: NoteSpec, payload: bytes) -> object:
+def _payload(spec: NoteSpec, note: View | bytes) -> object:
+    if spec.apart and isinstance(note, Pieces):
+        return note
+    payload = bytes(note)
     cursor = Cursor(payload, f"note '{spec.name}'")
     value = spec.read(cursor)
     rest = payload[cursor.pos :]

@@ -8,12 +8,13 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
 from compass_core.errors import CompassError
 from compass_core.files import claims
-from compass_core.files.pieces import Pieces
+from compass_core.files.pieces import Pieces, Stored
 from compass_core.reading.limits import FILE_BYTES, TEXT_BYTES, Limit
 
 Content = bytes | bytearray | str | Pieces | Callable[[Path], object]
@@ -259,6 +260,18 @@ def view(path: Path, limit: Limit = FILE_BYTES) -> memoryview:
         raise CompassError(f"cannot read '{path}': {error.strerror or error}", code="unreadable") from None
     # a file that grew meanwhile is read anew
     return whole[:at].toreadonly() if at <= size else memoryview(read(path, limit))
+
+
+def stored(path: Path, limit: Limit = FILE_BYTES, code: str = "unreadable") -> bytes | Pieces:
+    """As `read`; a large file stays where it is, and its bytes are read when they are asked for."""
+    try:
+        if not path.is_file() or path.stat().st_size < _LARGE:
+            return read(path, limit, code)
+        kept = Stored(FileIO(path), str(path))
+    except OSError as error:
+        raise CompassError(f"cannot read '{path}': {error.strerror or error}", code=code) from None
+    limit.check(len(kept), str(path))
+    return kept
 
 
 def read_stream(stream: BinaryIO, name: str, limit: Limit = FILE_BYTES) -> bytes:

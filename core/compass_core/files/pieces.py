@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from io import FileIO
+
+from compass_core.errors import CompassError
 
 Piece = bytes | memoryview
 """Bytes; a view is one of single bytes."""
-_START, _COMPARED = 64, 1 << 16
-"""Bytes of a start, and those that are compared at once."""
+_START, _COMPARED, _READ = 64, 1 << 16, 1 << 20
+"""Bytes of a start, those that are compared at once, and those that are read."""
 
 
 class Pieces:
@@ -36,6 +40,19 @@ class Pieces:
                 yield part
         assert size == self._size, f"{size} bytes were made where there are {self._size}"
 
+    def __getitem__(self, at: slice) -> Pieces:
+        """Some of the bytes behind each other."""
+        start, stop, _ = at.indices(len(self))
+        return _Slice(self, start, max(stop - start, 0))
+
+    def _between(self, start: int, stop: int) -> Iterator[Piece]:
+        at = 0
+        for part in self:
+            yield part[max(start - at, 0) : max(stop - at, 0)]
+            at += len(part)
+            if at >= stop:
+                break
+
     def __bytes__(self) -> bytes:
         return b"".join(self)
 
@@ -54,6 +71,42 @@ class Pieces:
             if len(start) == _START:
                 break
         return start
+
+
+class _Slice(Pieces):
+    """Some of other bytes."""
+
+    def __init__(self, whole: Pieces, start: int, size: int) -> None:
+        super().__init__(lambda: self._between(0, size), size)
+        self._whole, self._first = whole, start
+
+    def _between(self, start: int, stop: int) -> Iterator[Piece]:
+        return self._whole._between(self._first + start, self._first + stop)
+
+
+class Stored(Pieces):
+    """Bytes that stay in a file, which is open as long as they are wanted, and are read piece by piece. CompassError where the
+    file has changed since it was opened."""
+
+    def __init__(self, file: FileIO, name: str) -> None:
+        self._file, self._name = file, name
+        self._state = _state(file)
+        size = self._state[0]
+        super().__init__(lambda: self._between(0, size), size)
+
+    def _between(self, start: int, stop: int) -> Iterator[Piece]:
+        for at in range(start, stop, _READ):
+            size = min(_READ, stop - at)
+            part = os.pread(self._file.fileno(), size, at)
+            if len(part) < size or _state(self._file) != self._state:
+                raise CompassError(f"'{self._name}' has changed while it was in use", code="unreadable")
+            yield part
+
+
+def _state(file: FileIO) -> tuple[int, int]:
+    """What changes where a file's content does; not where it loses its name."""
+    status = os.fstat(file.fileno())
+    return status.st_size, status.st_mtime_ns
 
 
 def same(a: Piece | Pieces, b: Piece | Pieces) -> bool:
