@@ -25,5 +25,7 @@ def broadcast(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _repeated(x: Array, shape: tuple[int, ...]) -> Array:
+    if x.shape == shape:
+        return x
     x = x.reshape((1,) * (len(shape) - x.ndim) + x.shape)
     return np.tile(x, [n // m if m else 1 for n, m in zip(shape, x.shape, strict=True)])

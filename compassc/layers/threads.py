@@ -18,6 +18,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from compass_core.arrays import Array
+
 Piece = TypeVar("Piece")
 NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads64_",
          "openblas_{}_num_threads")  # fmt: skip
@@ -53,6 +55,36 @@ def _work(work: Callable[[Piece], object], rest: Iterator[Piece]) -> None:
 def _pool(process: int) -> ThreadPoolExecutor:
     """Of a process: threads do not outlive a fork."""
     return ThreadPoolExecutor(processors(), thread_name_prefix="compassc-numpy")
+
+
+class _Own(threading.local):
+    """Memory that a thread works in."""
+
+    room = np.empty(0, np.uint8)
+
+
+_own = _Own()
+_KEPT = 1 << 22
+"""Bytes that a thread keeps at most."""
+_SEEN = 31 << 20
+"""The most bytes that the C library of Linux learns from."""
+
+
+def in_one_piece(array: Array) -> Array:
+    """The array without gaps; a copy is there until the thread asks for another one. New memory would cost more than the copy."""
+    if array.flags.c_contiguous or array.nbytes > _KEPT:
+        return np.ascontiguousarray(array)
+    if _own.room.size < array.nbytes:
+        _own.room = np.empty(array.nbytes, np.uint8)
+    made = _own.room[: array.nbytes].view(array.dtype).reshape(array.shape)
+    made[...] = array
+    return made
+
+
+def keep_memory() -> None:
+    """Has the process keep what arrays of some megabytes give back, for others to take: the C library does so where it has
+    seen memory of that size go."""
+    np.empty(_SEEN, np.uint8)
 
 
 class _Library:

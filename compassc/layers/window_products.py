@@ -11,7 +11,7 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc.graph import LayerError
-from compassc.layers.threads import spread
+from compassc.layers.threads import in_one_piece, spread
 from compassc.layers.windows import Window, padded
 
 BLOCK = 1 << 17
@@ -70,7 +70,9 @@ def window_sums(
         own = made[place]
         room = own if made.dtype == weights.dtype else np.empty(own.shape, weights.dtype)
         sums(place, room)
-        own[...] = end(room)
+        found = end(room)
+        if found is not own:
+            own[...] = found
 
     spread(piece, listed)
     return made
@@ -111,7 +113,8 @@ def _by_group(x: Array, weights: Array, window: Window, positions: tuple[int, ..
     def sums_at(place: Place, sums: Array) -> None:
         seen = views[place]
         if groups == 1:
-            np.matmul(np.ascontiguousarray(seen).reshape(-1, columns.shape[1]), columns[0], out=sums.reshape(-1, own))
+            matrix = in_one_piece(seen).reshape(-1, columns.shape[1])
+            np.matmul(matrix, columns[0], out=sums.reshape(-1, own))
             return
         rows = np.ascontiguousarray(np.moveaxis(seen, -2, 0)).reshape(groups, -1, columns.shape[1])
         sums[...] = np.moveaxis(rows @ columns, 0, 1).reshape(sums.shape)

@@ -101,8 +101,13 @@ def padded(x: Array, window: Window, positions: tuple[int, ...], fill: float) ->
     pads.append((0, 0))
     if not any(p for pair in pads for p in pair):
         return x
-    made = np.full([size + max(b, 0) + max(a, 0) for size, (b, a) in zip(x.shape, pads, strict=True)], fill, x.dtype)
-    made[tuple(slice(max(b, 0), max(b, 0) + size) for size, (b, _) in zip(x.shape, pads, strict=True))] = x
+    made = np.empty([size + max(b, 0) + max(a, 0) for size, (b, a) in zip(x.shape, pads, strict=True)], x.dtype)
+    inside: tuple[slice, ...] = ()
+    for size, (b, a) in zip(x.shape, pads, strict=True):
+        first = max(b, 0)
+        made[(*inside, slice(0, first))] = made[(*inside, slice(first + size, None))] = fill
+        inside += (slice(first, first + size),)
+    made[inside] = x
     return made[tuple(slice(max(0, -b), None if a >= 0 else a) for b, a in pads)]
 
 

@@ -20,7 +20,7 @@ from compassc.graph.specialise import specialise
 from compassc.graph.states import RECURRENT
 from compassc.layers.costs import check_cost
 from compassc.layers.declare import evaluate
-from compassc.layers.threads import blas_on_one_thread
+from compassc.layers.threads import blas_on_one_thread, keep_memory
 from compassc.quantizer.fast_references import fast_layers
 
 Sample = Mapping[str, Array]
@@ -70,6 +70,7 @@ def run_all(
 
     `in_order`: only where each sample's values stay in one piece. `done(n)` after every n further samples.
     """
+    keep_memory()
     source = iter(samples)
     first = list(islice(source, 2))
     size = at_once(graph) if len(first) == 2 else 1

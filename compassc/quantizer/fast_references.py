@@ -14,10 +14,12 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.graph import Layer
 from compassc.layers.declare import LayerType, all_types
+from compassc.layers.families.eltwise.reference import eltwise_body
 from compassc.layers.threads import spread
 from compassc.layers.window_products import STRIP, slices
+from compassc.operators.calls import References
 from compassc.operators.patterns import PatternKind
-from compassc.quantizer.windowed import activated, biases_of, convolution, pooling
+from compassc.quantizer.windowed import PER_ELEMENT, activated, biases_of, convolution, pooling
 
 CONVERSIONS = ("Cast", "Quantize", "DeQuantize", "IsNaN", "IsInf", "FakeQuantWithMinMaxVars")
 """Functions of single numbers that take or give other types than float32, or are no part of float networks."""
@@ -46,30 +48,39 @@ def fully_connected(layer: Layer, x: Array) -> Array:
     return activated(layer, sums.reshape(*x.shape[:-1], len(weights)))
 
 
-def by_pieces(function: Callable[[Array], Array], x: Array) -> Array:
-    """A function of single numbers, in pieces that stay in the caches."""
-    flat, made = np.ascontiguousarray(x).reshape(-1), np.empty(x.size, np.float32)
+def by_pieces(function: Callable[..., Array], *operands: Array) -> Array:
+    """A function of single numbers of operands of one shape, in pieces that stay in the caches."""
+    flat = [np.ascontiguousarray(x).reshape(-1) for x in operands]
+    made = np.empty(flat[0].size, np.float32)
 
     def piece(at: slice) -> None:
-        made[at] = function(flat[at])
+        made[at] = function(*(x[at] for x in flat))
 
-    spread(piece, slices(x.size, 1, STRIP))
-    return made.reshape(x.shape)
+    spread(piece, slices(made.size, 1, STRIP))
+    return made.reshape(operands[0].shape)
 
 
 def erf(x: Array) -> Array:
     """The error function to 1e-6, by the approximation 7.1.26 of Abramowitz and Stegun."""
-    magnitude = np.abs(x)
-    t = 1 / (1 + np.float32(0.3275911) * magnitude)
-    series: Array = np.full((), 1.061405429, np.float32)
+    bell = np.abs(x)
+    t = bell * np.float32(0.3275911)
+    t += 1
+    np.divide(1, t, out=t)
+    series = t * np.float32(1.061405429)
     for factor in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
-        series = series * t + np.float32(factor)
-    made: Array = np.copysign(1 - series * t * np.exp(-magnitude * magnitude), x)
-    return made
+        series += np.float32(factor)
+        series *= t
+    bell *= bell
+    series *= np.exp(np.negative(bell, out=bell), out=bell)
+    np.subtract(1, series, out=series)
+    np.copysign(series, x, out=series)
+    return series
 
 
 def gelu(x: Array) -> Array:
-    made: Array = x * np.float32(0.5) * (1 + erf(x * np.float32(0.5**0.5)))
+    made = erf(x * np.float32(0.5**0.5))
+    made += 1
+    made *= x * np.float32(0.5)
     return made
 
 
@@ -87,6 +98,13 @@ def function_of(layer: Layer, x: Array) -> Array | None:
     return by_pieces(lambda part: np.asarray(reference(layer, part)), x)
 
 
+def eltwise(layer: Layer, a: Array, b: Array) -> Array | None:
+    """Two operands of one shape, with a rectifier whose numbers are the same everywhere."""
+    if a.shape != b.shape or layer.word("with_activation", "NONE") in PER_ELEMENT:
+        return None
+    return by_pieces(lambda x, y: eltwise_body(References(), layer, x, y), a, b)
+
+
 def moved(layer: Layer, x: Array) -> Array | None:
     return x.reshape(layer.output.shape) if x.size == layer.output.count else None
 
@@ -100,6 +118,7 @@ def fast_layers() -> dict[str, Fast]:
         **dict.fromkeys(("Convolution", "DepthwiseConv"), convolution),
         "FullyConnected": fully_connected,
         "Pooling": pooling,
+        **dict.fromkeys(("Eltwise", "Add", "Sub", "Mul"), eltwise),
         "Reshape": moved,
     }
 

@@ -35,11 +35,12 @@ def convolution(layer: Layer, x: Array) -> Array | None:
     weights = layer.constant("weights").astype(np.float32, copy=False)
     if weights.ndim != x.ndim or x.ndim > 4:
         return None
-    biases = biases_of(layer, weights.shape[0])
+    line = np.tile(biases_of(layer, weights.shape[0]), layer.output.shape[-2])
     whole = layer.word("with_activation", "NONE") in PER_ELEMENT
 
     def end(sums: Array) -> Array:
-        sums += biases
+        lines = sums.reshape(*sums.shape[:-2], -1)
+        lines += line[: lines.shape[-1]]
         return sums if whole else activated(layer, sums)
 
     made = window_sums(x, weights, window_of(layer), groups_of(layer), 0.0, end, np.float32)
