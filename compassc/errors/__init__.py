@@ -30,7 +30,7 @@ _NO_EXAMPLE = re.compile(r"^no example: (?P<why>.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Row:
+class ExplainedCode:
     """One code. `wrong` and `right` are the examples as written; `no_example` says why there are none."""
 
     code: str
@@ -43,9 +43,9 @@ class Row:
 
 
 @lru_cache(maxsize=1)
-def catalogue() -> dict[str, Row]:
+def catalogue() -> dict[str, ExplainedCode]:
     """All rows by code, in the order of the files."""
-    rows: dict[str, Row] = {}
+    rows: dict[str, ExplainedCode] = {}
     for path in sorted(Path(__file__).parent.glob("*.md")):
         text = path.read_text(encoding="utf-8") + "\n"
         section = text.partition("\n")[0].lstrip("# ")
@@ -56,11 +56,13 @@ def catalogue() -> dict[str, Row]:
     return rows
 
 
-def _row(head: re.Match[str], section: str, body: str) -> Row:
+def _row(head: re.Match[str], section: str, body: str) -> ExplainedCode:
     parts = {m["name"]: textwrap.dedent(m["text"]).strip("\n") for m in _PART.finditer(body)}
     why = _NO_EXAMPLE.search(body)
     explanation = _NO_EXAMPLE.sub("", _PART.sub("", body)).strip()
-    return Row(head["code"], head["title"], section, explanation, no_example=why["why"] if why else "", **parts)
+    return ExplainedCode(
+        head["code"], head["title"], section, explanation, no_example=why["why"] if why else "", **parts
+    )
 
 
 def is_command(example: str) -> bool:
@@ -77,7 +79,7 @@ def kernel_file(example: str) -> str:
     return f"{_HEADER}@S.prim_func\ndef k({parameters}):\n" + textwrap.indent(example, "    ") + "\n"
 
 
-def explained(row: Row) -> str:
+def explained(row: ExplainedCode) -> str:
     """The long text of a row."""
     parts = [f"{row.code}: {row.title}"]
     if row.explanation:

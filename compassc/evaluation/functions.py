@@ -106,7 +106,7 @@ def cycles(graph: Graph) -> float:
     return compile(replace(graph, outputs=graph.outputs[:1])).profile().cycles
 
 
-class Row(NamedTuple):
+class FunctionQuality(NamedTuple):
     """A function: how it is computed in int16, and (dB, cycles) by form."""
 
     name: str
@@ -122,7 +122,7 @@ class Row(NamedTuple):
         return f"| {self.name} | {' | '.join(each)} | {self.how} |"
 
 
-def measured(name: str) -> Row:
+def measured(name: str) -> FunctionQuality:
     """A function in all forms."""
     how, found = "", dict[str, tuple[float, float]]()
     for form in FORMS:
@@ -130,7 +130,7 @@ def measured(name: str) -> Row:
         found[form] = (ratio, cycles(graph))
         if form == "int16":
             how = _how(graph)
-    return Row(name, how, found)
+    return FunctionQuality(name, how, found)
 
 
 def _how(graph: Graph) -> str:

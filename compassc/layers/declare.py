@@ -143,7 +143,7 @@ def by_operator(name: str) -> dict[str, Any]:
     return {"summary": operator.summary, "pattern": operator.pattern, "body": body}
 
 
-class Row(NamedTuple):
+class DeclaredType(NamedTuple):
     """Layer types in a table: `names` apart by blanks; `reference` of all types, or of floats and of integers (None where
     there is none)."""
 
@@ -164,7 +164,7 @@ class Row(NamedTuple):
     filters: Filters | None = None
 
 
-def declare_table(rows: Iterable[Row], pattern: PatternKind) -> None:
+def declare_table(rows: Iterable[DeclaredType], pattern: PatternKind) -> None:
     """Declares the types of a table, with this pattern where a row has no other."""
     for row in rows:
         names, summary, use, reference, *_ = row

@@ -14,7 +14,7 @@ NO_KERNEL = "no kernel yet; it has a reference"
 USES = ("common", "sometimes", "rare")
 
 
-class Row(NamedTuple):
+class LayerSummary(NamedTuple):
     """One layer type in the overview."""
 
     name: str
@@ -36,9 +36,9 @@ def kernels_in_words(declared: LayerType) -> str:
     return "all types" if len(found) == len(DTYPES) else ", ".join(found) or NO_KERNEL
 
 
-def table() -> list[Row]:
+def table() -> list[LayerSummary]:
     """All layer types, the common ones first."""
-    rows = [Row(t.name, t.use, kernels_in_words(t), t.summary) for t in all_types().values()]
+    rows = [LayerSummary(t.name, t.use, kernels_in_words(t), t.summary) for t in all_types().values()]
     return sorted(rows, key=lambda r: (USES.index(r.use), r.name.lower()))
 
 

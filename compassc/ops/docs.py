@@ -40,7 +40,7 @@ ARGUMENTS = {
 FIELDS = {"r": "the source of inactive lanes", "m": "the mask", "T": "the C type of the result"}
 
 
-class Row(NamedTuple):
+class OperationSummary(NamedTuple):
     """One operation in the overview."""
 
     name: str
@@ -108,10 +108,10 @@ def usage(op: Op) -> str:
     return f"S.{op.name}{Signature(parameters)}"
 
 
-def table() -> list[Row]:
+def table() -> list[OperationSummary]:
     """All operations, by group and name."""
     rows = [
-        Row(op.name, op.group, usage(op), "" if op.special else dtype_summary(list(forms(op))))
+        OperationSummary(op.name, op.group, usage(op), "" if op.special else dtype_summary(list(forms(op))))
         for op in core.load().values()
     ]
     return sorted(rows, key=lambda row: (row.group, row.name))

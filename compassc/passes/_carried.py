@@ -46,9 +46,9 @@ def conditions_of_turns(
     for access in _accesses(loop, arith, known):
         for other in found:
             if (access.stores or other.stores) and access.order > other.order and access.base is other.base:
-                meeting = _meeting(access, other, lanes, loop.min)
-                if meeting is not None:
-                    raise _refusal(loop, access, other, meeting)
+                conflict = _conflict(access, other, lanes, loop.min)
+                if conflict is not None:
+                    raise _refusal(loop, access, other, conflict)
                 condition = _apart(access, other, lanes, turns, loop, arith)
                 if condition is not None:
                     text = E.StringImm(turns_apart(access.base.name, access.stores, other.stores))
@@ -148,7 +148,7 @@ def _access(
     yield _Access(order, stores, base, form.terms.get(key, 0), place, span)
 
 
-def _meeting(later: _Access, earlier: _Access, lanes: int, start: Expr) -> tuple[int, int] | None:
+def _conflict(later: _Access, earlier: _Access, lanes: int, start: Expr) -> tuple[int, int] | None:
     """A turn whose `later` access is of the element of the `earlier` one of a turn behind it, and that turn."""
     distance = later.place.add(earlier.place, -1)
     if distance.terms or (later.factor != earlier.factor and not isinstance(start, IntImm)):

@@ -34,8 +34,8 @@ from compassc.te.machine import Machine, Use
 from compassc.te.opaque import ExternOp, Kernels, ScanOp
 from compassc.te.parameters import why_not_whole
 from compassc.te.pragmas import applied
+from compassc.te.rolling_buffers import circular_of
 from compassc.te.rolling_buffers import conditions as rolling_conditions
-from compassc.te.rolling_buffers import round_of
 from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.loops import loops_around
 from compassc.te.schedule.relations import predicates, root_values, roots_of
@@ -155,7 +155,7 @@ class Nests:
                     self._check_parameter(stage)
                 continue
             shape, start = [], []
-            going = round_of(stage, self.bounds) if stage.rolling else None
+            going = circular_of(stage, self.bounds) if stage.rolling else None
             if isinstance(stage.origin_op, (ScanOp, ExternOp)):
                 regions, axes = _whole(tensor)
             else:

@@ -212,7 +212,7 @@ def _reduced_across(schedule: Schedule, stage: Stage, machine: Machine) -> None:
     except ScheduleError as error:
         raise LowerError(f"threads reduce '{stage.label}', a part each: {error.message}") from None
     part = schedule[made[0] if isinstance(made, list) else made]
-    part.scope = machine.meeting_place
+    part.scope = machine.shared_scope
     part.attached = stage.attached
     for s in inside:
         s.attached = part, part.axis[-1]

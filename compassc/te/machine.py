@@ -71,7 +71,7 @@ class Machine:
     """The scopes of which memory can have a size that is known when the kernel is called."""
     stage: ClassVar[str] = ""
     """The stage of passes that plain loops go through: "loops", "grid", or empty where they stay."""
-    meeting_place: ClassVar[str] = ""
+    shared_scope: ClassVar[str] = ""
     """The memory for what one thread computes and another one reads."""
 
     def __init__(self, name: str) -> None:
@@ -134,7 +134,7 @@ class Npu(Machine):
     imports = ()
     open_memory = frozenset()
     stage = "loops"
-    meeting_place = "shared"
+    shared_scope = "shared"
     _scopes: ClassVar[Mapping[str, str]] = {
         "": "",
         "shared": "shared",

@@ -1,4 +1,4 @@
-"""Buffers that go round: what a turn of a loop computed stays for the next one, which computes only what is new."""
+"""Circular buffers: what a turn of a loop computed stays for the next one, which computes only what is new."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from compassc.te.schedule.loops import is_tec
 from compassc.te.schedule.stage import Stage
 
 
-class Round(NamedTuple):
-    """The dimension along which a buffer goes round, its extent, and when an index along it is to be computed."""
+class Circular(NamedTuple):
+    """The dimension along which a buffer is circular, its extent, and when an index along it is to be computed."""
 
     dim: int
     extent: int
@@ -38,8 +38,8 @@ class Round(NamedTuple):
         return Binary("or", first, Binary("le", self.fresh, index))
 
 
-def round_of(stage: Stage, bounds: Bounds) -> Round:
-    """How the buffer of a stage goes round. LowerError where parts of following turns do not overlap."""
+def circular_of(stage: Stage, bounds: Bounds) -> Circular:
+    """How the buffer of a stage is circular. LowerError where parts of following turns do not overlap."""
     if stage.attached is None:
         raise _error(stage, "it is not computed at a loop of another stage")
     parent, leaf = stage.attached
@@ -57,7 +57,7 @@ def round_of(stage: Stage, bounds: Bounds) -> Round:
     return _along(stage, moving[0], regions[stage.axis[moving[0]]], var)
 
 
-def _along(stage: Stage, dim: int, region: Region, var: Var) -> Round:
+def _along(stage: Stage, dim: int, region: Region, var: Var) -> Circular:
     one = IntImm(kind_of(var), 1)
     following = substitute(region.min, {var: binary("add", var, one)})
     step = Simplifier(Arith()).expr(binary("sub", following, region.min))
@@ -69,14 +69,16 @@ def _along(stage: Stage, dim: int, region: Region, var: Var) -> Round:
             f"a turn needs {region.extent.value} elements of dimension {dim} and moves by {step.value}: none stays",
         )
     kept = IntImm(kind_of(var), region.extent.value - step.value)
-    return Round(dim, region.extent.value, var, binary("add", region.min, kept))
+    return Circular(dim, region.extent.value, var, binary("add", region.min, kept))
 
 
-def conditions(found: Round | None, axes: Sequence[IterVar], values: Mapping[IterVar, Expr]) -> list[tuple[str, Expr]]:
-    """The condition of a point of a stage whose buffer goes round, with what it is about."""
+def conditions(
+    found: Circular | None, axes: Sequence[IterVar], values: Mapping[IterVar, Expr]
+) -> list[tuple[str, Expr]]:
+    """The condition of a point of a stage with a circular buffer, with what it is about."""
     if found is None:
         return []
-    return [("its buffer goes round, so that not all is computed", found.is_new(values[axes[found.dim]]))]
+    return [("its buffer is circular, so that not all is computed", found.is_new(values[axes[found.dim]]))]
 
 
 def _error(stage: Stage, reason: str) -> LowerError:

@@ -18,7 +18,7 @@ from compassc.ir.visit import substitute, substitute_body
 from compassc.te.bound_statements import Match, Parts
 from compassc.te.bound_statements import Target as Part
 from compassc.te.errors import LowerError
-from compassc.te.rolling_buffers import Round
+from compassc.te.rolling_buffers import Circular
 from compassc.te.schedule.loops import full_extent
 from compassc.te.tensor_calls import bind_sizes
 
@@ -30,11 +30,11 @@ _ZERO, _ONE = IntImm(INT32, 0), IntImm(INT32, 1)
 
 @dataclass(frozen=True)
 class Place:
-    """Where the elements of a tensor are: a buffer, the index of the tensor that is its element 0, and how it goes round."""
+    """Where the elements of a tensor are: a buffer, the index of the tensor that is its element 0, and how it is circular."""
 
     buffer: Buffer
     start: tuple[Expr, ...]
-    rolling: Round | None = None
+    rolling: Circular | None = None
 
 
 def indices_in(place: Place, indices: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -52,7 +52,7 @@ def begin_in(what: str, place: Place, indices: Sequence[Expr]) -> tuple[Expr, ..
     """The indices in a buffer from where on statements of the user's reach its elements. LowerError where they do not
     lie one after another."""
     if place.rolling is not None:
-        raise LowerError(f"{what}: '{place.buffer.data.name}' goes round, its elements do not lie one after another")
+        raise LowerError(f"{what}: '{place.buffer.data.name}' is circular, its elements do not lie one after another")
     return indices_in(place, indices)
 
 

@@ -260,7 +260,7 @@ def _beginning(
     mapping: dict[Var, Expr],
     beyond: Sequence[tuple[Axis, Expr]],
 ) -> Body:
-    """The beginning of a reduction as a block of the outer block's beginning."""
+    """The init of a reduction as a block of the outer block's init."""
     spatial = [a for a in inner_axes if not a.is_reduction]
     loops = [s for s in inner if any(uses(a.binding, (s.loop_var,)) for a in spatial)]
     new_vars = {s.loop_var: fresh(s.loop_var, f"{s.loop_var.name}_init") for s in loops}

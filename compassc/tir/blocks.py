@@ -36,7 +36,7 @@ def axes_of(block: S.Block) -> list[Axis]:
 
 
 def with_axes(block: S.Block, axes: Iterable[Axis], body: Body | None = None, init: Body | None = None) -> S.Block:
-    """The block with other axes; and with another body and beginning, where they are given."""
+    """The block with other axes; and with another body and init, where they are given."""
     rows = list(axes)
     return S.Block(
         block.name_hint,

@@ -119,23 +119,23 @@ class Caching(Base):
                 f"{step} of '{buffer.data.name}': '{early[0]}' reads it before '{makers[-1].name_hint}' writes it"
             )
         if makers:
-            meeting = common_around(tree, [*makers, *users])
-            ranges = _written_ranges(tree, makers[-1], buffer, meeting)
-            check_cover(step, tree, makers[-1], users, buffer, fixed_of(tree, meeting))
-            place = _place_after(step, tree, makers[-1], users, meeting)
+            common = common_around(tree, [*makers, *users])
+            ranges = _written_ranges(tree, makers[-1], buffer, common)
+            check_cover(step, tree, makers[-1], users, buffer, fixed_of(tree, common))
+            place = _place_after(step, tree, makers[-1], users, common)
         else:
-            meeting, ranges = around, _declared_ranges(around, buffer)
-            place = _first_place(tree, meeting)
+            common, ranges = around, _declared_ranges(around, buffer)
+            place = _first_place(tree, common)
             for user in users:
-                tree.position(user, meeting)
+                tree.position(user, common)
         copy, starts = self._part(
-            tree, self._copy(step, function, tree, buffer, scope, storage_scope), meeting, ranges, buffer
+            tree, self._copy(step, function, tree, buffer, scope, storage_scope), common, ranges, buffer
         )
         name = self.free_block_name(tree, copy.data.name)
         nest = copy_nest(name, copy, buffer, ranges, starts)
         body = tree.function.body
         redirect = rebuffered({buffer.data: copy}, False, starts)
-        body = insert(body, meeting, place, nest)
+        body = insert(body, common, place, nest)
         for user in users:
             body = edit_block(body, user.name_hint, lambda b: redirect.body((b,)))
         self.commit(function, allocated(body, copy, around))
@@ -169,16 +169,16 @@ class Caching(Base):
         for c in moved:
             if c not in users:
                 raise ScheduleError(f"{step} of '{buffer.data.name}': '{c.name_hint}' does not read it in this scope")
-        meeting = common_around(tree, [s, *users]) if users else around
-        ranges = _written_ranges(tree, s, buffer, meeting)
+        common = common_around(tree, [s, *users]) if users else around
+        ranges = _written_ranges(tree, s, buffer, common)
         copy, starts = self._part(
-            tree, self._copy(step, function, tree, buffer, scope, storage_scope), meeting, ranges, buffer
+            tree, self._copy(step, function, tree, buffer, scope, storage_scope), common, ranges, buffer
         )
-        check_written_whole(step, tree, s, buffer, fixed_of(tree, meeting), ranges)
-        check_cover(step, tree, s, moved, buffer, fixed_of(tree, meeting))
+        check_written_whole(step, tree, s, buffer, fixed_of(tree, common), ranges)
+        check_cover(step, tree, s, moved, buffer, fixed_of(tree, common))
         name = self.free_block_name(tree, copy.data.name)
         nest = copy_nest(name, buffer, copy, ranges, starts)
-        body = insert(tree.function.body, meeting, _place_after(step, tree, s, users, meeting), nest)
+        body = insert(tree.function.body, common, _place_after(step, tree, s, users, common), nest)
         body = edit_block(body, s.name_hint, lambda b: rebuffered({buffer.data: copy}, True, starts).body((b,)))
         for c in moved:
             body = edit_block(body, c.name_hint, lambda b: rebuffered({buffer.data: copy}, False, starts).body((b,)))
@@ -366,13 +366,13 @@ class Caching(Base):
         return found
 
     def _part(
-        self, tree: Tree, copy: Buffer, meeting: Stmt | None, ranges: Sequence[Range], buffer: Buffer
+        self, tree: Tree, copy: Buffer, common: Stmt | None, ranges: Sequence[Range], buffer: Buffer
     ) -> tuple[Buffer, list[Expr]]:
         """A copy with the shape of the box that it is for, and where the box begins: where it is made in a block in which all
         that read the buffer are."""
         whole = all(constant(s) == 0 and constant(e) == constant(n) for (s, e), n in zip(ranges, buffer.shape))
         fixed = all(constant(e) is not None for _, e in ranges)
-        if whole or not fixed or not isinstance(meeting, S.Block):
+        if whole or not fixed or not isinstance(common, S.Block):
             return copy, []
         if any(has_address(s, buffer.data) for s in tree.parents):
             return copy, []
@@ -433,12 +433,12 @@ def common_around(tree: Tree, blocks: Sequence[Stmt]) -> Stmt | None:
     return found
 
 
-def fixed_of(tree: Tree, meeting: Stmt | None) -> list[S.For]:
+def fixed_of(tree: Tree, common: Stmt | None) -> list[S.For]:
     """The loops that stand still inside of a statement."""
-    if meeting is None:
+    if common is None:
         return []
-    inner = [meeting] if isinstance(meeting, S.For) else []
-    return [*tree.loops_around(meeting, all_of_them=True), *inner]
+    inner = [common] if isinstance(common, S.For) else []
+    return [*tree.loops_around(common, all_of_them=True), *inner]
 
 
 def _declared_ranges(around: S.Block | None, buffer: Buffer) -> list[Range]:
@@ -451,20 +451,20 @@ def _declared_ranges(around: S.Block | None, buffer: Buffer) -> list[Range]:
     return [(s, e) if constant(e) is not None else w for s, e, w in zip(region.starts, region.extents, whole)]
 
 
-def _written_ranges(tree: Tree, block: S.Block, buffer: Buffer, meeting: Stmt | None) -> list[Range]:
+def _written_ranges(tree: Tree, block: S.Block, buffer: Buffer, common: Stmt | None) -> list[Range]:
     """The box of a buffer that a block writes while the loops around a place stand still."""
-    fixed = fixed_of(tree, meeting)
+    fixed = fixed_of(tree, common)
     reach = reach_of(tree, block, fixed)
     spans = [spans_of(r, block, reach) for r in writes_of(block, buffer.data)]
     found = box(spans, buffer, facts_of(fixed))
     return [r if constant(r[1]) is not None else (number(0, e), e) for r, e in zip(found, buffer.shape)]
 
 
-def _place_after(step: str, tree: Tree, maker: S.Block, users: Sequence[S.Block], meeting: Stmt | None) -> int:
+def _place_after(step: str, tree: Tree, maker: S.Block, users: Sequence[S.Block], common: Stmt | None) -> int:
     """The place of a copy in the loop around a block and its users: after the one, before the others."""
-    place = tree.position(maker, meeting) + 1
+    place = tree.position(maker, common) + 1
     for user in users:
-        if tree.position(user, meeting) < place:
+        if tree.position(user, common) < place:
             raise ScheduleError(
                 f"{step} of '{maker.name_hint}': '{user.name_hint}' is computed in the loops of '{maker.name_hint}', other blocks that "
                 "read the same are not: there is no place for a copy before all of them",

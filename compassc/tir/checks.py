@@ -72,7 +72,7 @@ def why_no_reduction(tree: Tree, block: S.Block) -> str:
 
 
 def joins_own_point(tree: Tree, block: S.Block) -> bool:
-    """Whether a block with a beginning reads what it writes only where it goes on with it; those of expressions do."""
+    """Whether a block with an init reads what it writes only where it goes on with it; those of expressions do."""
     if not block.init or _is_of_expressions(tree, block):
         return True
     own = written(block)
@@ -111,7 +111,7 @@ def _is_of(axes: Sequence[Axis], s: S.For) -> bool:
 
 
 def is_update(tree: Tree, block: S.Block) -> bool:
-    """Whether a block is what a reduction does without its beginning, which another block is."""
+    """Whether a block is what a reduction does without its init, which another block is."""
     own = written(block)
     others = [b for b in tree.inside(tree.scope(block)) if b is not block and written(b) & own]
     kinds = all(a.kind in ("spatial", "reduce") for a in axes_of(block))
@@ -249,7 +249,7 @@ def _is_of_turn(tree: Tree, data: Var, over: S.For) -> bool:
 
 
 def is_beginning(tree: Tree, block: S.Block) -> bool:
-    """Whether a block is the beginning of the reduction of another one."""
+    """Whether a block is the init of the reduction of another one."""
     own = written(block)
     others = [b for b in tree.inside(tree.scope(block)) if b is not block and written(b) & own]
     spatial = all(a.kind == "spatial" for a in axes_of(block))

@@ -1,4 +1,4 @@
-"""The beginning of a reduction as a block of its own, before the loops that it reduces over."""
+"""The init of a reduction as a block of its own, before the loops that it reduces over."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def _check_begun_once(tree: Tree, block: S.Block, before: S.For, inner: list[S.F
 
 
 def _check_begins_alone(tree: Tree, block: S.Block, before: S.For) -> None:
-    """ScheduleError where another block of the loop uses what the beginning writes, before it does, or writes what the
-    beginning reads."""
+    """ScheduleError where another block of the loop uses what the init writes, before it does, or writes what the
+    init reads."""
     found = touched(block.init)
     for other in tree.inside(tree.scope(block)):
         if other is block or not tree.is_inside(other, before):
@@ -84,25 +84,25 @@ def _check_begins_alone(tree: Tree, block: S.Block, before: S.For) -> None:
         if written & set(found.reads) or (tree.order[other] < tree.order[block] and used & set(found.writes)):
             raise ScheduleError(
                 f"decompose_reduction of '{block.name_hint}': '{other.name_hint}' in the loop '{before.loop_var.name}' would be computed "
-                "after the beginning, and before it is now",
+                "after the init, and before it is now",
                 "give a loop inside of it",
             )
 
 
 def _used_by_the_beginning(tree: Tree, block: S.Block) -> list[S.For]:
-    """The loops whose variables the beginning uses, not by an axis. ScheduleError where one of them is reduced over."""
+    """The loops whose variables the init uses, not by an axis. ScheduleError where one of them is reduced over."""
     used = {v for e in all_exprs(block.init) for v in variables(e)}
     own = [s for s in tree.used_loops(block) if s.loop_var in used]
     reducing = reduction_loops(tree, block)
     if (odd := next((s for s in own if s in reducing), None)) is not None:
         raise ScheduleError(
-            f"decompose_reduction of '{block.name_hint}': its beginning uses '{odd.loop_var.name}', which is reduced over"
+            f"decompose_reduction of '{block.name_hint}': its init uses '{odd.loop_var.name}', which is reduced over"
         )
     return own
 
 
 def decomposed(tree: Tree, block: S.Block, before: S.For, names: tuple[str, str]) -> Body:
-    """The body of the function with the beginning of a reduction before a loop. `names`: those of the two blocks."""
+    """The body of the function with the init of a reduction before a loop. `names`: those of the two blocks."""
     loops = tree.loops_around(block)
     if outer := around_reduction(tree, block):
         raise ScheduleError(

@@ -145,7 +145,7 @@ def tensorized(name: str, intrinsic: TensorIntrin, block: S.Block, buffers: dict
     loops, inner = _nest(name, block.body, f"'{block.name_hint}'")
     own_loops, own = _nest(name, intrinsic.desc.body, "its description")
     if block.init or inner.init or own.init:
-        raise match.error("a reduction with its beginning; decompose it first", "no init")
+        raise match.error("a reduction with its init; decompose it first", "no init")
     match.loops(own_loops, loops)
     match.statements(own, inner)
     match.memory(own)

@@ -236,9 +236,7 @@ class Layouts(Notes):
         if not s.init:
             if both := read(s) & written(s):
                 name = min(v.name for v in both)
-                raise ScheduleError(
-                    f"{step} of '{s.name_hint}': it updates '{name}', whose beginning is in another block"
-                )
+                raise ScheduleError(f"{step} of '{s.name_hint}': it updates '{name}', whose init is in another block")
             for data in written(s):
                 if not always_stores(s.body, data):
                     raise ScheduleError(

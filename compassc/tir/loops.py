@@ -232,9 +232,7 @@ class Loops(Base):
         around = tree.scope(tops[0])
         parent = tree.parents[tops[0]]
         if parent is not None and not any(all(any(x is t for x in body) for t in tops) for body in parent.bodies()):
-            raise ScheduleError(
-                f"merge: '{tops[0].loop_var.name}' is in the beginning of a reduction, the others are not"
-            )
+            raise ScheduleError(f"merge: '{tops[0].loop_var.name}' is in the init of a reduction, the others are not")
         for top in tops[1:]:
             inside = [b for b in tree.inside(around) if tree.is_inside(b, top)]
             between = [

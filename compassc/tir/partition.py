@@ -71,7 +71,7 @@ class Partitioning(Caching):
 
     @instruction("RollingBuffer", ("block",), ("write_buffer_index",))
     def rolling_buffer(self, block: BlockRV, write_buffer_index: int) -> None:
-        """Keep what a block wrote in turns before of the loops that it is computed at: the buffer goes round along the
+        """Keep what a block wrote in turns before of the loops that it is computed at: the buffer is circular along the
         dimension of the outermost loop from turn to turn of which its parts overlap, and only what is new is computed."""
         function, tree, s = self.located_block(block)
         buffer = self._given("rolling_buffer", s, "writes", "write_buffer_index", write_buffer_index)
@@ -142,7 +142,7 @@ class _Overlap(NamedTuple):
 
 
 class _Rolling:
-    """One rolling buffer: the checks, the dimensions with overlaps, of which one goes round, the new body."""
+    """One rolling buffer: the checks, the dimensions with overlaps, of which one is circular, the new body."""
 
     def __init__(self, schedule: Base, function: str, tree: Tree, block: S.Block, buffer: Buffer) -> None:
         self.function, self.tree, self.block, self.buffer = function, tree, block, buffer
@@ -190,7 +190,7 @@ class _Rolling:
         return found
 
     def _overlaps(self) -> list[_Overlap]:
-        """The dimensions with overlaps, that of the outermost loop first, which goes round."""
+        """The dimensions with overlaps, that of the outermost loop first, which is circular."""
         region = self._written()
         reach = reach_of(self.tree, self.block, self.fixed)
         found: list[_Overlap] = []
@@ -266,7 +266,7 @@ class _Rolling:
         return Replaced(self.buffer.data, turned, self._turned).body(body)
 
     def _turned(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """Where an element is in the buffer that goes round."""
+        """Where an element is in the circular buffer."""
         dim = self.rolled.dim
         at = indices[dim]
         return (*indices[:dim], Binary("floormod", at, number(self.rolled.extent, at)), *indices[dim + 1 :])

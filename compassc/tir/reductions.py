@@ -44,7 +44,7 @@ class Reductions(Base):
 
     @instruction("DecomposeReduction", ("block", "loop"))
     def decompose_reduction(self, block: BlockRV, loop: LoopRV) -> BlockRV:
-        """Make the beginning of a reduction a block of its own before a loop around all that is reduced over; the block
+        """Make the init of a reduction a block of its own before a loop around all that is reduced over; the block
         is the update from then on."""
         function, tree, s = self.located_block(block)
         _, _, before = self.located_loop(loop)

@@ -92,7 +92,7 @@ class Tree:
         for i, child in enumerate(statements):
             if child in chain:
                 return i
-        raise ScheduleError("a block of a beginning is done with the block that it belongs to, and not moved")
+        raise ScheduleError("a block of an init is done with the block that it belongs to, and not moved")
 
     def free_block_name(self, name: str) -> str:
         """The name, or one like it that no block has."""

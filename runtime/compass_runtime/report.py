@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from compass_runtime.job import Job
     from compass_runtime.profile.result import Profile
     from compass_runtime.rpc.programs import RemoteJob
-    from compass_runtime.tensors import Comparison, Row
+    from compass_runtime.tensors import ComparedTensor, Comparison
 
 _NAMES_SHOWN = 8
 COLUMNS = ("name", "role", "dtype", "shape", "bytes", "file")
@@ -102,7 +102,7 @@ def comparison(found: Comparison) -> str:
     return "\n".join(lines)
 
 
-def _compared(row: Row) -> tuple[str, ...]:
+def _compared(row: ComparedTensor) -> tuple[str, ...]:
     head = (row.name, row.dtype, str(row.elements))
     if row.measure is None:
         return (*head, "", "", "", "", row.problem)

@@ -108,7 +108,7 @@ class Dump:
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedTensor:
     """The result of comparing a tensor. `measure` is None where the sizes differ, which `problem` then says."""
 
     name: str
@@ -130,7 +130,7 @@ class Comparison:
         self._known = dict(_known(known))
         self._where = known
         self._rtol, self._atol = rtol, atol
-        self.rows: list[Row] = []
+        self.rows: list[ComparedTensor] = []
 
     def __call__(self, name: str, array: Array, quantisation: Quantisation) -> None:
         load = self._known.pop(name, None)
@@ -140,10 +140,14 @@ class Comparison:
         real = wanted.dtype.kind == "f" and array.dtype.kind in "iu" and quantisation != NOT_QUANTISED
         got = quantisation.real(array) if real else array
         if got.size != wanted.size:
-            self.rows.append(Row(name, got.dtype.name, got.size, False, problem=f"{wanted.size} elements expected"))
+            self.rows.append(
+                ComparedTensor(name, got.dtype.name, got.size, False, problem=f"{wanted.size} elements expected")
+            )
             return
         within = compare(name, got, wanted, self._rtol, self._atol) is None
-        self.rows.append(Row(name, got.dtype.name, got.size, within, measure(got, wanted.reshape(got.shape))))
+        self.rows.append(
+            ComparedTensor(name, got.dtype.name, got.size, within, measure(got, wanted.reshape(got.shape)))
+        )
 
     @property
     def unused(self) -> list[str]:

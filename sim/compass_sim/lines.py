@@ -37,7 +37,7 @@ _MOST_LEB = 10
 """Bytes of a number of 64 bits."""
 
 
-class Row(NamedTuple):
+class AddressLine(NamedTuple):
     """Code from `address` on that was compiled from a line."""
 
     address: int
@@ -57,7 +57,7 @@ def locate(elf: bytes, pc: int) -> tuple[str, int] | None:
 
 
 @lru_cache(maxsize=8)
-def _rows(elf: bytes) -> tuple[Row, ...]:
+def _rows(elf: bytes) -> tuple[AddressLine, ...]:
     """The rows that cover code and name a line, by address."""
     try:
         tables = _tables(elf)
@@ -177,7 +177,7 @@ class _Reader:
         return _Reader(self.data, self.at - size, self.at)
 
 
-def _all_rows(tables: _Tables) -> Iterator[Row]:
+def _all_rows(tables: _Tables) -> Iterator[AddressLine]:
     reader = _Reader(tables.lines, 0, len(tables.lines))
     room = DEBUG_ROWS.most
     names = 0
@@ -195,7 +195,7 @@ def _all_rows(tables: _Tables) -> Iterator[Row]:
                 raise DEBUG_ROWS.error("the object")
             if number not in paths:
                 paths[number] = _path(folders, *files[number]) if number < len(files) else "?"
-            yield Row(address, paths[number], line)
+            yield AddressLine(address, paths[number], line)
 
 
 @dataclass(frozen=True)

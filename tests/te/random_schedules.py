@@ -21,7 +21,7 @@ from compassc import targets, te
 from compassc.analysis.interpret import Interpreter
 from compassc.ir.tensor_exprs import reads
 from compassc.te.lowering import normalised
-from compassc.te.rolling_buffers import round_of
+from compassc.te.rolling_buffers import circular_of
 from compassc.te.tensor import tensor_of
 from tests.te.random_cases import Case, case
 from tests.te.random_intrinsics import tensorize
@@ -202,7 +202,7 @@ def _rolling(draw, schedule):
         if on is not schedule:
             plain = normalised(on)
             try:
-                round_of(plain.stage(stage.label), te.infer_bounds(plain))
+                circular_of(plain.stage(stage.label), te.infer_bounds(plain))
             except te.LowerError as error:
                 raise te.ScheduleError("no window") from error
 

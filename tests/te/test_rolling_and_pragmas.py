@@ -1,4 +1,4 @@
-"""Buffers that go round in classic schedules, and what pragmas make of loops."""
+"""Circular buffers in classic schedules, and what pragmas make of loops."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from compassc import te
 from compassc.analysis.interpret import Interpreter
-from compassc.te.rolling_buffers import round_of
+from compassc.te.rolling_buffers import circular_of
 
 TARGET = "X2_1204"
 
@@ -51,7 +51,7 @@ def test_the_bounds_say_what_is_kept():
     _, b, c, s = windows(2)
     s[b].compute_at(s[c], c.op.axis[0])
     s[b].rolling_buffer()
-    found = round_of(s[b], te.infer_bounds(s))
+    found = circular_of(s[b], te.infer_bounds(s))
     assert (found.dim, found.extent, str(found.fresh)) == (0, 3, "((i * 2) + 1)")
 
 

@@ -1,6 +1,6 @@
 """Kernels of blocks as somebody may write them: parts, conditions, loops in any order, values that go on, several writers.
 
-In blocks whose names end with `_R` the first statement is the beginning of a reduction.
+In blocks whose names end with `_R` the first statement is the init of a reduction.
 """
 
 from compassc.dsl import script as S

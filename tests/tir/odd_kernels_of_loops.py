@@ -1,6 +1,6 @@
 """Kernels whose blocks use the variables of loops themselves, not by axes of theirs.
 
-In blocks whose names end with `_R` the first statement is the beginning of a reduction.
+In blocks whose names end with `_R` the first statement is the init of a reduction.
 """
 
 from compassc.dsl import script as S

@@ -45,7 +45,7 @@ def fused_parts(draw, s):
 
 
 def sums_with_readers(draw, s):
-    """A sum with its beginning on its own, its reader and what it reads in its loops."""
+    """A sum with its init on its own, its reader and what it reads in its loops."""
 
     def steps(on):
         block = block_of(draw, on, reduces)

@@ -1,4 +1,4 @@
-"""Loops in parts, buffers that go round, copies by index, partial results of several values, blocks side by side."""
+"""Loops in parts, circular buffers, copies by index, partial results of several values, blocks side by side."""
 
 from __future__ import annotations
 
@@ -308,11 +308,11 @@ def test_what_is_updated_is_not_copied_on_one_side(side):
         getattr(s, f"reindex_cache_{side}")("C_update", 0, "lsram", lambda k: (0,))
 
 
-def test_a_beginning_is_not_merged_with_what_it_begins():
+def test_an_init_is_not_merged_with_what_it_begins():
     f = matmul()
     s = tir.Schedule(f)
     s.blockize(s.get_loops("C")[0])
-    with pytest.raises(tir.ScheduleError, match="in the beginning of a reduction"):
+    with pytest.raises(tir.ScheduleError, match="in the init of a reduction"):
         s.merge(s.get_loops("C_init")[1], s.get_loops("C")[1])
 
 

@@ -33,7 +33,7 @@ def test_what_is_read_is_covered_wherever_its_block_is_moved_to():
     assert flags(s, "B") == CachedFlags(False, True, True)  # turns overlap: an axis is no sum of parts of its own
 
 
-def test_a_beginning_and_its_sum_depend_in_two_ways():
+def test_an_init_and_its_sum_depend_in_two_ways():
     s = tir.Schedule(matmul())
     s.decompose_reduction("C", s.get_loops("C")[1])
     assert kinds(s) == [("C_init", "C_update", "RAW"), ("C_init", "C_update", "WAW")]

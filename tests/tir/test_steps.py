@@ -359,10 +359,10 @@ def test_what_is_computed_again_begins_again():
         assert same(f, s, 12, (9, 2))
 
 
-def test_an_update_is_not_padded_without_its_beginning():
+def test_an_update_is_not_padded_without_its_init():
     s = tir.Schedule(matmul(5, 6, 7))
     s.decompose_reduction("C", s.get_loops("C")[0])
-    with pytest.raises(tir.ScheduleError, match="it updates 'C', whose beginning is in another block"):
+    with pytest.raises(tir.ScheduleError, match="it updates 'C', whose init is in another block"):
         s.pad_einsum("C_update", [4, 4, 4])
 
 

@@ -375,7 +375,7 @@ def test_copies_by_an_index_come_after_what_makes_the_index(together):
     assert same(f, s, 8, 8)
 
 
-def test_the_beginning_of_a_block_has_no_copies_of_its_own():
+def test_the_init_of_a_block_has_no_copies_of_its_own():
     made = random_kernels.Written(random.Random(0))
     i, k = axes = made.axes("SR", made.sizes)
     given, total = made.given[0], made.changed[1]
@@ -385,7 +385,7 @@ def test_the_beginning_of_a_block_has_no_copies_of_its_own():
     made.body.append(made.nest(axes, (block,)))
     s = tir.Schedule(made.finished())
     s.blockize(s.get_loops(block.name_hint)[0])
-    with pytest.raises(tir.ScheduleError, match="a block of a beginning"):
+    with pytest.raises(tir.ScheduleError, match="a block of an init"):
         s.cache_read(f"{block.name_hint}_init", 0, "lsram")
 
 
@@ -414,7 +414,7 @@ def test_loops_that_give_some_values_of_an_axis_are_no_loops_over_it(step):
         step(s, s.get_block("P", "three_of_five"))
 
 
-def test_a_beginning_in_some_turns_does_not_keep_the_others_from_memory():
+def test_an_init_in_some_turns_does_not_keep_the_others_from_memory():
     a = te.placeholder((6, 3, 2, 3, 10), "int32", name="a")
     axes = [te.reduce_axis((0, extent), name) for extent, name in ((2, "k"), (3, "n"), (10, "m"))]
     b = te.compute((6, 3), lambda i, j: te.sum(a[(i, j, *axes)], axis=axes), name="b")

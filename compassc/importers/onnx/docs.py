@@ -11,7 +11,7 @@ from compassc.importers.onnx.versions import OLDER
 COLUMNS = ("operator", "since", "status", "remark")
 
 
-class Row(NamedTuple):
+class OperatorSupport(NamedTuple):
     """One operator. `since`: the opsets from which on its declarations hold, or "" when ONNX defines it by others."""
 
     operator: str
@@ -48,27 +48,27 @@ def _schemas() -> dict[tuple[str, str], Schema]:
 NO_SCHEMA = Schema(False, 1)
 
 
-def _row(key: tuple[str, str], declared: list[Operator], schema: Schema) -> Row:
+def _row(key: tuple[str, str], declared: list[Operator], schema: Schema) -> OperatorSupport:
     name = key[1]
     if key in CONSTANT_ONLY or name == "Constant":
-        return Row(name, "", "constants", "computed at import")
+        return OperatorSupport(name, "", "constants", "computed at import")
     if declared:
         since = ", ".join(str(max(o.since, schema.first)) for o in declared)
         newest = declared[-1]
         fixed = [f"`{i.name}`" for i in newest.inputs if i.constant]
         remarks = [newest.partly] if newest.partly else []
         remarks += [f"known at import: {', '.join(fixed)}"] if fixed else []
-        return Row(name, since, "partly" if newest.partly else "supported", "; ".join(remarks))
+        return OperatorSupport(name, since, "partly" if newest.partly else "supported", "; ".join(remarks))
     if name in OLDER and OLDER[name][-1].operator:
-        return Row(name, "", "supported", f"as {OLDER[name][-1].operator}")
+        return OperatorSupport(name, "", "supported", f"as {OLDER[name][-1].operator}")
     if key in REFUSED:
-        return Row(name, "", "refused", REFUSED[key])
+        return OperatorSupport(name, "", "refused", REFUSED[key])
     if schema.by_others:
-        return Row(name, "", "supported", "as ONNX defines it by other operators")
-    return Row(name, "", "refused", "the operator is not known here")
+        return OperatorSupport(name, "", "supported", "as ONNX defines it by other operators")
+    return OperatorSupport(name, "", "refused", "the operator is not known here")
 
 
-def rows() -> list[Row]:
+def rows() -> list[OperatorSupport]:
     """All operators of the default domain by name, then those of other domains that are known here."""
     declared, schemas = operators(), _schemas()
     own = sorted({*schemas, *(k for k in declared if not k[0]), *(("", n) for n in OLDER)}, key=lambda k: k[1].lower())

@@ -12,7 +12,7 @@ INTEGERS, MOVED, TABLES, FLOATS = "integers", "as it is", "table", "floats"
 PLACEHOLDERS = ("CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES")
 
 
-class Row(NamedTuple):
+class OperatorSupport(NamedTuple):
     """One operator. `quantised`: how it is computed where its tensors are quantised, "" when it is refused."""
 
     operator: str
@@ -21,7 +21,7 @@ class Row(NamedTuple):
     remark: str
 
 
-def rows() -> list[Row]:
+def rows() -> list[OperatorSupport]:
     """The operators of the installed package tflite by name, those of StableHLO left out, then custom ones."""
     package()
     listed = TABLE.operators()
@@ -30,15 +30,15 @@ def rows() -> list[Row]:
     return [_row(name) for name in names]
 
 
-def _row(name: str) -> Row:
+def _row(name: str) -> OperatorSupport:
     declared = TABLE.listed.get(("", name))
     if declared is None:
-        return Row(name, "refused", "", TABLE.refused.get(("", name), "the operator is not known here"))
+        return OperatorSupport(name, "refused", "", TABLE.refused.get(("", name), "the operator is not known here"))
     operator = declared[-1]
     fixed = [f"`{i.name}`" for i in operator.inputs if i.constant]
     remarks = [operator.partly] if operator.partly else []
     remarks += [f"known at import: {', '.join(fixed)}"] if fixed else []
-    return Row(name, "partly" if operator.partly else "supported", _quantised(name), "; ".join(remarks))
+    return OperatorSupport(name, "partly" if operator.partly else "supported", _quantised(name), "; ".join(remarks))
 
 
 def _quantised(name: str) -> str:

@@ -39,7 +39,7 @@ def _function(function: PrimFunc) -> PrimFunc:
 
 
 def check_begins_first(tree: Tree, block: S.Block) -> None:
-    """LowerError where the beginning of a reduction, which stays a condition inside of its loops, is not known to come
+    """LowerError where the init of a reduction, which stays a condition inside of its loops, is not known to come
     before what is joined to it."""
     if not begins_first(tree, block):
         raise LowerError(

@@ -1,6 +1,6 @@
 """Put the statements of blocks in the places of the blocks.
 
-Before: functions of innermost blocks. After: there are no blocks; a condition of one is an If, the beginning of a reduction
+Before: functions of innermost blocks. After: there are no blocks; a condition of one is an If, the init of a reduction
 that still is in it one for the first turn.
 """
 

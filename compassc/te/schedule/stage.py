@@ -463,7 +463,7 @@ class Stage:
         if self.is_output:
             raise ScheduleError(f"double_buffer of '{self.label}': it is an output")
         if self.rolling:
-            raise ScheduleError(f"double_buffer of '{self.label}': its buffer goes round, it has no halves")
+            raise ScheduleError(f"double_buffer of '{self.label}': its buffer is circular, it has no halves")
         self.double_buffered = True
 
     @primitive
@@ -565,13 +565,13 @@ class Stage:
 
     @primitive
     def rolling_buffer(self) -> None:
-        """Keep what the turn before of the loop that it is computed at has computed: its memory goes round along the
+        """Keep what the turn before of the loop that it is computed at has computed: its memory is circular along the
         dimension that moves with the loop, and a turn computes only what is new."""
         self._computed("rolling_buffer")
         if self.is_output:
             raise ScheduleError(f"rolling_buffer of '{self.label}': it is an output")
         if self.double_buffered:
-            raise ScheduleError(f"rolling_buffer of '{self.label}': it has two halves, which do not go round")
+            raise ScheduleError(f"rolling_buffer of '{self.label}': it has two halves, which are not circular")
         self.rolling = True
 
 

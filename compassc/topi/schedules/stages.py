@@ -58,11 +58,11 @@ def along(stage: Stage) -> IterVar | None:
 
 
 def inline_maps(s: Schedule, keep: Callable[[Stage], bool] = lambda stage: False) -> None:
-    """Element-wise stages into what reads them; but those whose elements are dear and read by more than one."""
+    """Element-wise stages into what reads them; but those whose elements are expensive and read by more than one."""
     for stage in list(s.stages):
         mapped = isinstance(stage.origin_op, ComputeOp) and not stage.is_output and not reduces(stage)
         mapped = mapped and all(isinstance(r.origin_op, ComputeOp) for r in s.readers(stage))  # others read memory
-        if mapped and len(stage.body) == 1 and not _dear(s, stage) and not keep(stage):
+        if mapped and len(stage.body) == 1 and not _is_expensive(s, stage) and not keep(stage):
             stage.compute_inline()
 
 
@@ -73,7 +73,7 @@ def takes_long(stage: Stage) -> bool:
     return any(isinstance(x, Binary) and x.op == "div" for x in nodes) or any(c and c.kind in _LONG for c in calls)
 
 
-def _dear(s: Schedule, stage: Stage) -> bool:
+def _is_expensive(s: Schedule, stage: Stage) -> bool:
     """Whether elements are computed by functions of reals, and read by more than one stage."""
     functions = any(isinstance(x, Call) for e in stage.body for x in walk_exprs(e))
     return functions and len(s.readers(stage)) > 1

@@ -60,7 +60,7 @@ class Rule:
 
 
 def inline(graph: Graph) -> None:
-    """Maps into what reads them; those that several read and that are dear, or that a reduction reads, may stay."""
+    """Maps into what reads them; those that several read and that are expensive, or that a reduction reads, may stay."""
     s, kept = graph.s, list(graph.copies)
     for stage in s.stages:
         is_map = len(stage.body) == 1 and bool(stage.axis) and not reduces(stage)

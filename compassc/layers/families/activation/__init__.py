@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Constant, Row, by_operator, declare_table, layer_type
+from compassc.layers.declare import Attribute, Constant, DeclaredType, by_operator, declare_table, layer_type
 from compassc.layers.families.activation.reference import (
     METHODS,
     PERIODIC,
@@ -42,7 +42,7 @@ APPROXIMATION = (
 )
 
 TABLE = (
-    Row(
+    DeclaredType(
         "Activation",
         "A function of each element, by method.",
         "common",
@@ -53,7 +53,7 @@ TABLE = (
         body=activation_body,
     ),
     *(
-        Row(
+        DeclaredType(
             method.type,
             all_operators()[method.operator].summary,
             method.use,
@@ -69,7 +69,7 @@ TABLE = (
         for method in METHODS.values()
     ),
     *(
-        Row(
+        DeclaredType(
             _name,
             f"The rectifier {_method}.",
             "common",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Row, declare_table
+from compassc.layers.declare import Attribute, DeclaredType, declare_table
 from compassc.layers.families.attention.reference import attention, rotary_embedding
 from compassc.operators.patterns import PatternKind
 
 TABLE = (
-    Row(
+    DeclaredType(
         "RotaryEmbedding",
         "Pairs of channels turned by angles that grow with the position.",
         "rare",
@@ -21,7 +21,7 @@ TABLE = (
         notes="Positions that are not cached count as the nearest that is.",
         no_integers="its integer form leaves zero points out; keep the layer in floats (`unquantifiable=true`)",
     ),
-    Row(
+    DeclaredType(
         "SDPAttention",
         "Softmax of products of queries and keys, times values.",
         "rare",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Constant, Row, declare_table
+from compassc.layers.declare import Attribute, Constant, DeclaredType, declare_table
 from compassc.layers.families.detection.boxes import (
     bounding_box,
     decode_box,
@@ -93,7 +93,7 @@ LISTED = (
 
 TABLE = (
     *(
-        Row(
+        DeclaredType(
             _name,
             _summary,
             _use,
@@ -103,7 +103,7 @@ TABLE = (
         )
         for _name, (_summary, _use, _reason) in REFUSED.items()
     ),
-    Row(
+    DeclaredType(
         "NMS",
         "Boxes without those that overlap a better one.",
         "common",
@@ -131,7 +131,7 @@ TABLE = (
         "down. The TECs share the boxes of a "
         "class; up to 24,576 (GAUSSIAN: 6,144) fit.",
     ),
-    Row(
+    DeclaredType(
         "DecodeBox",
         "Boxes from anchors and their offsets, by class.",
         "sometimes",
@@ -156,7 +156,7 @@ TABLE = (
         + " Where there is no room for all, those with the lowest scores are given, in the order of their scores, "
         "as the reference of the format does. Scores are looked at 32 at a time; boxes that are kept are decoded one by one.",
     ),
-    Row(
+    DeclaredType(
         "DetectionOutput",
         "Boxes from proposals and their offsets, by class.",
         "sometimes",
@@ -176,7 +176,7 @@ TABLE = (
         outputs="scores, boxes, boxes per class, labels, classes",
         notes=LISTED + " The first column of the scores, the background, does not count. " + CENTRES,
     ),
-    Row(
+    DeclaredType(
         "BoundingBox",
         "Boxes from proposals and their offsets.",
         "sometimes",
@@ -189,7 +189,7 @@ TABLE = (
         inputs="regions (y0, x0, y1, x1), offsets (y, x, h, w)",
         notes="Boxes are cut at 0 and 1. A box after the other, shared by the TECs. " + OF_REGIONS,
     ),
-    Row(
+    DeclaredType(
         "MultiboxTransformLoc",
         "Boxes from prior boxes, with the best class of each.",
         "sometimes",
@@ -209,7 +209,7 @@ TABLE = (
         notes="Class 0, the background, does not count; classes of the result count from 0 without it. Rows that are not taken "
         "hold -1. " + OF_REGIONS + " The threshold is compared with the scores as they come.",
     ),
-    Row(
+    DeclaredType(
         "Proposal",
         "Regions with their scores from anchors.",
         "sometimes",
@@ -230,7 +230,7 @@ TABLE = (
         "`anchors`, may hold rows of (y, x, h, w). Quantised, sizes are limited to the image's, corners are rounded to even where half a size "
         "has a fraction, then cut.",
     ),
-    Row(
+    DeclaredType(
         "Region",
         "Boxes of a YOLO head.",
         "sometimes",
@@ -278,7 +278,7 @@ TABLE = (
         + " Where there is no room for all, those with the best scores are given. Classes of a cell are looked at 32 "
         "at a time, cells one after the other; the TECs share the images. Quantised, scores have the bits of the input, and between entries of a table of 16 bits lie straight lines; boxes with a score of 0 are left out, and corners cut at the image.",
     ),
-    Row(
+    DeclaredType(
         "RegionFuse",
         "Boxes of several YOLO heads.",
         "sometimes",
@@ -289,7 +289,7 @@ TABLE = (
         notes="Per class, in ascending order of labels, the boxes of the first list stand before those of the second. Quantised, scores lose a part of 2^bits, and boxes are brought to the scale of the result; this "
         "holds for every image, though the format's reference stops after the first.",
     ),
-    Row(
+    DeclaredType(
         "GenerateProposals",
         "Regions from anchors, after suppression.",
         "sometimes",
@@ -321,7 +321,7 @@ TABLE = (
         "What is not taken is 0. The TECs share the anchors of an image, of which 24,576 fit (quantised 16,384); boxes that are kept "
         "are stored one by one. Quantised, areas have no ends and lose 15 bits; strides are in the anchors already.",
     ),
-    Row(
+    DeclaredType(
         "FilterBoxes",
         "Boxes with enough score and size.",
         "rare",
@@ -335,7 +335,7 @@ TABLE = (
         outputs="boxes, scores, boxes per class, labels, classes",
         notes="Classes without boxes are left out. Boxes one after the other.",
     ),
-    Row(
+    DeclaredType(
         "GetValidCount",
         "Rows with enough score, packed.",
         "rare",
@@ -348,7 +348,7 @@ TABLE = (
         outputs="number, rows, places",
         notes="What is not taken holds -1. Rows one after the other.",
     ),
-    Row(
+    DeclaredType(
         "PostNMS1",
         "The boxes that a suppression kept.",
         "rare",

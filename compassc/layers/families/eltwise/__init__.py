@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Constant, Row, declare_table, layer_type
+from compassc.layers.declare import Attribute, Constant, DeclaredType, declare_table, layer_type
 from compassc.layers.families.eltwise.reference import (
     LOGICAL,
     METHODS,
@@ -43,7 +43,7 @@ from compassc.operators.patterns import PatternKind
 
 WITH_ACTIVATION = Attribute("with_activation", "word", "the rectifier applied to the result", "NONE")
 TABLE = (
-    Row(
+    DeclaredType(
         "Eltwise",
         "A function of two operands, by method.",
         "common",
@@ -52,7 +52,7 @@ TABLE = (
         inputs="a, b",
         body=eltwise_body,
     ),
-    Row(
+    DeclaredType(
         "Div",
         "The quotient of two operands.",
         "common",
@@ -61,7 +61,7 @@ TABLE = (
         constants=(Constant("lut", "[2^n]", "65535 over the divisor", form="quantised"),),
         body=divide_body,
     ),
-    Row(
+    DeclaredType(
         "DivMod",
         "Quotient and remainder of whole numbers.",
         "rare",
@@ -70,7 +70,7 @@ TABLE = (
         inputs="a, b",
         outputs="quotient, remainder",
     ),
-    Row(
+    DeclaredType(
         "Mod",
         "The remainder of a division.",
         "rare",
@@ -78,7 +78,7 @@ TABLE = (
         (Attribute("fmod", "flag", "the result has the sign of a, not of b", "false"),),
         inputs="a, b",
     ),
-    Row(
+    DeclaredType(
         "Pow",
         "The first operand to the power of the second.",
         "common",
@@ -91,7 +91,7 @@ TABLE = (
         ),
         body=power_body,
     ),
-    Row(
+    DeclaredType(
         "SquaredDifference",
         "The square of the difference.",
         "sometimes",
@@ -99,7 +99,7 @@ TABLE = (
         inputs="a, b",
         body=squared_difference_body,
     ),
-    Row(
+    DeclaredType(
         "BitShift",
         "Whole numbers shifted.",
         "rare",
@@ -107,7 +107,7 @@ TABLE = (
         (Attribute("direction", "word", "LEFT or RIGHT"),),
         inputs="x, n",
     ),
-    Row(
+    DeclaredType(
         "Bitwise",
         "AND, OR, XOR or NOT of bits.",
         "rare",
@@ -115,7 +115,7 @@ TABLE = (
         (Attribute("method", "word", "AND, OR, XOR or NOT"),),
         inputs="a[, b]",
     ),
-    Row(
+    DeclaredType(
         "Logical",
         "Comparisons and logical connectives; 0 or 1.",
         "sometimes",
@@ -124,7 +124,7 @@ TABLE = (
         inputs="a[, b]",
         body=logical_body,
     ),
-    Row(
+    DeclaredType(
         "Where Select",
         "a where the condition holds, else b; or the indices where it holds.",
         "common",
@@ -132,7 +132,7 @@ TABLE = (
         inputs="condition[, a, b]",
         body=where_body,
     ),
-    Row(
+    DeclaredType(
         "IsNaN",
         "Whether an element is not a number.",
         "rare",
@@ -140,7 +140,7 @@ TABLE = (
         pattern=PatternKind.ELEMENTWISE,
         body=is_nan_body,
     ),
-    Row(
+    DeclaredType(
         "IsInf",
         "Whether an element is infinite.",
         "rare",
@@ -151,7 +151,7 @@ TABLE = (
         ),
         pattern=PatternKind.ELEMENTWISE,
     ),
-    Row(
+    DeclaredType(
         "Cast",
         "Elements in another data type.",
         "common",
@@ -165,7 +165,7 @@ TABLE = (
         ),
         pattern=PatternKind.ELEMENTWISE,
     ),
-    Row(
+    DeclaredType(
         "FixedPoint",
         "Whole numbers times multipliers of 31 bits, one or one per channel, rounded as runtimes of quantised models do.",
         "rare",
@@ -183,7 +183,7 @@ TABLE = (
         ),
         pattern=PatternKind.BROADCAST,
     ),
-    Row(
+    DeclaredType(
         "Quantize",
         "Real numbers as quantised ones.",
         "common",
@@ -191,14 +191,14 @@ TABLE = (
         (Attribute("round_mode", "word", "ROUND_TO_EVEN", "ROUND_TO_EVEN"),),
         pattern=PatternKind.ELEMENTWISE,
     ),
-    Row(
+    DeclaredType(
         "DeQuantize",
         "The real numbers that quantised ones stand for.",
         "common",
         dequantise_layer,
         pattern=PatternKind.ELEMENTWISE,
     ),
-    Row(
+    DeclaredType(
         "FakeQuantWithMinMaxVars",
         "Real numbers quantised and back.",
         "rare",

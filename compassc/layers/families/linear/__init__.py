@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Constant, Row, declare_table
+from compassc.layers.declare import Attribute, Constant, DeclaredType, declare_table
 from compassc.layers.families.linear.bodies import (
     batch_norm_body,
     bias_add_body,
@@ -42,7 +42,7 @@ _TRANSPOSED = (
 )
 
 TABLE = (
-    Row(
+    DeclaredType(
         "Convolution",
         "Sums of products under a window that slides over an NHWC image.",
         "common",
@@ -53,7 +53,7 @@ TABLE = (
         pattern=PatternKind.ANCHOR,
         filters=Filters.BY_OUTPUT,
     ),
-    Row(
+    DeclaredType(
         "DepthwiseConv",
         "A convolution with a group per input channel.",
         "common",
@@ -70,7 +70,7 @@ TABLE = (
         pattern=PatternKind.ANCHOR,
         filters=Filters.BY_OUTPUT,
     ),
-    Row(
+    DeclaredType(
         "Convolution3D",
         "Sums of products under a window that slides over an NDHWC volume.",
         "sometimes",
@@ -81,7 +81,7 @@ TABLE = (
         filters=Filters.BY_OUTPUT,
     ),
     *(
-        Row(
+        DeclaredType(
             _name,
             "Each input element adds a filter to the output; the pads are cut off.",
             "common",
@@ -103,7 +103,7 @@ TABLE = (
             ("ConvTranspose3D", ATTRIBUTES_3D, "[O/group,KH,KW,KD,I]"),
         )
     ),
-    Row(
+    DeclaredType(
         "FullyConnected",
         "x times the transposed weights, plus biases.",
         "common",
@@ -114,7 +114,7 @@ TABLE = (
         pattern=PatternKind.ANCHOR,
         filters=Filters.BY_OUTPUT,
     ),
-    Row(
+    DeclaredType(
         "MatMul",
         "Matrix products; leading axes broadcast.",
         "common",
@@ -124,7 +124,7 @@ TABLE = (
         inputs="a, b",
         pattern=PatternKind.ANCHOR,
     ),
-    Row(
+    DeclaredType(
         "Gemm",
         "alpha times the product of two matrices, plus beta times a third.",
         "sometimes",
@@ -137,7 +137,7 @@ TABLE = (
         inputs="a, b[, c]",
         pattern=PatternKind.ANCHOR,
     ),
-    Row(
+    DeclaredType(
         "MatMulInteger",
         "Products of matrices of whole numbers less their zero points.",
         "rare",
@@ -149,7 +149,7 @@ TABLE = (
         inputs="a, b",
         pattern=PatternKind.ANCHOR,
     ),
-    Row(
+    DeclaredType(
         "ConvInteger",
         "A convolution of whole numbers less their zero points; the result is int32.",
         "rare",
@@ -164,7 +164,7 @@ TABLE = (
         constants=(WEIGHTS, BIASES),
         pattern=PatternKind.ANCHOR,
     ),
-    Row(
+    DeclaredType(
         "BatchNorm",
         "A factor and an addend per channel.",
         "common",
@@ -174,7 +174,7 @@ TABLE = (
         constants=(Constant("weights", "[C]", "factors"), Constant("biases", "[C]", "addends")),
         pattern=PatternKind.BROADCAST,
     ),
-    Row(
+    DeclaredType(
         "BiasAdd",
         "An addend per channel.",
         "sometimes",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compassc.graph import Layer
 from compassc.graph.values import Value
-from compassc.layers.declare import Attribute, Constant, Row, declare_table, layer_type
+from compassc.layers.declare import Attribute, Constant, DeclaredType, declare_table, layer_type
 from compassc.layers.families.movement.bodies import (
     concat_body,
     crop_body,
@@ -91,7 +91,7 @@ BLOCK = (Attribute("block_size_x", "count", "block width"), Attribute("block_siz
 REDUCTION = Attribute("reduction", "word", "NONE, ADD, MUL, MAX or MIN", "NONE")
 SCATTERED = "x, index, updates"
 TABLE = (
-    Row(
+    DeclaredType(
         "Reshape Squeeze Unsqueeze Flatten",
         "The same elements in another shape.",
         "common",
@@ -114,7 +114,7 @@ TABLE = (
         ),
         body=reshape_body,
     ),
-    Row(
+    DeclaredType(
         "Transpose Permute",
         "The axes in another order.",
         "common",
@@ -122,7 +122,7 @@ TABLE = (
         (Attribute("perm", "ints", "the input's axis for each output axis"),),
         body=transpose_body,
     ),
-    Row(
+    DeclaredType(
         "Concat",
         "Tensors joined along an axis.",
         "common",
@@ -131,7 +131,7 @@ TABLE = (
         inputs="x...",
         body=concat_body,
     ),
-    Row(
+    DeclaredType(
         "Split",
         "A tensor cut along an axis.",
         "common",
@@ -140,7 +140,7 @@ TABLE = (
         outputs="y...",
         body=split_body,
     ),
-    Row(
+    DeclaredType(
         "Slice StridedSlice",
         "A part of a tensor, by first index, end and step per axis.",
         "common",
@@ -149,7 +149,7 @@ TABLE = (
         inputs="x[, begin, end, axes, steps]",
         body=slice_body,
     ),
-    Row(
+    DeclaredType(
         "Crop",
         "A part of a tensor.",
         "common",
@@ -157,7 +157,7 @@ TABLE = (
         (Attribute("crops", "pairs", "first index and end per axis"),),
         body=crop_body,
     ),
-    Row(
+    DeclaredType(
         "Tile",
         "A tensor repeated along its axes.",
         "common",
@@ -165,7 +165,7 @@ TABLE = (
         (Attribute("repeats", "ints", "how often per axis"),),
         body=tile_body,
     ),
-    Row(
+    DeclaredType(
         "Pad",
         "A tensor with a border.",
         "common",
@@ -177,7 +177,7 @@ TABLE = (
         ),
         body=pad_body,
     ),
-    Row(
+    DeclaredType(
         "Repeat",
         "Elements repeated by counts.",
         "rare",
@@ -186,7 +186,7 @@ TABLE = (
         inputs="x, counts",
         pattern=PatternKind.OPAQUE,
     ),
-    Row(
+    DeclaredType(
         "ReverseSequence",
         "The first elements of sequences in reverse order.",
         "rare",
@@ -196,7 +196,7 @@ TABLE = (
         same_shape=True,
         pattern=PatternKind.OPAQUE,
     ),
-    Row(
+    DeclaredType(
         "Meshgrid",
         "Coordinate grids of two vectors.",
         "rare",
@@ -210,7 +210,7 @@ TABLE = (
         outputs="y0, y1",
         pattern=PatternKind.OPAQUE,
     ),
-    Row(
+    DeclaredType(
         "Compress",
         "Slices whose condition holds.",
         "rare",
@@ -219,7 +219,7 @@ TABLE = (
         inputs="x, condition",
         pattern=PatternKind.OPAQUE,
     ),
-    Row(
+    DeclaredType(
         "Filter",
         "Slices whose selector is set, at the front.",
         "rare",
@@ -232,7 +232,7 @@ TABLE = (
         outputs="y..., count",
         pattern=PatternKind.OPAQUE,
     ),
-    Row(
+    DeclaredType(
         "Gather",
         "Slices at indices of an axis.",
         "common",
@@ -245,8 +245,10 @@ TABLE = (
         inputs="x[, index]",
         constants=(Constant("lut", "any", "the index, or the data, of a layer with one input", True),),
     ),
-    Row("GatherElements", "Elements at indices along an axis.", "common", gather_elements, (INDEX,), inputs="x, index"),
-    Row(
+    DeclaredType(
+        "GatherElements", "Elements at indices along an axis.", "common", gather_elements, (INDEX,), inputs="x, index"
+    ),
+    DeclaredType(
         "GatherND",
         "Slices addressed by several indices.",
         "common",
@@ -254,7 +256,7 @@ TABLE = (
         (Attribute("batch_dims", "int", "leading axes in common", "0"),),
         inputs="x, index",
     ),
-    Row(
+    DeclaredType(
         "ScatterElements",
         "A tensor with updates at indices along an axis.",
         "sometimes",
@@ -263,7 +265,7 @@ TABLE = (
         inputs=SCATTERED,
         pattern=PatternKind.OPAQUE,
     ),
-    Row(
+    DeclaredType(
         "ScatterND",
         "A tensor with updates at places addressed by several indices.",
         "sometimes",
@@ -272,7 +274,7 @@ TABLE = (
         inputs=SCATTERED,
         pattern=PatternKind.OPAQUE,
     ),
-    Row(
+    DeclaredType(
         "DepthToSpace",
         "Channels spread over blocks of the image.",
         "common",
@@ -280,7 +282,7 @@ TABLE = (
         (*BLOCK, Attribute("mode", "word", "DCR or CRD", "DCR")),
         body=depth_to_space_body,
     ),
-    Row(
+    DeclaredType(
         "SpaceToDepth",
         "Blocks of the image gathered in channels.",
         "common",
@@ -296,8 +298,8 @@ TABLE = (
             ),
         ),
     ),
-    Row("BatchToSpace", "Images of a batch spread over blocks.", "rare", batch_to_space, BLOCK),
-    Row(
+    DeclaredType("BatchToSpace", "Images of a batch spread over blocks.", "rare", batch_to_space, BLOCK),
+    DeclaredType(
         "BatchToSpaceND",
         "Images of a batch spread over blocks of two or three axes.",
         "rare",
@@ -307,7 +309,7 @@ TABLE = (
             Attribute("crops", "pairs", "elements taken off before and behind each axis", "none"),
         ),
     ),
-    Row(
+    DeclaredType(
         "DataStride",
         "The windows of an image side by side.",
         "rare",
@@ -316,15 +318,15 @@ TABLE = (
             Attribute(f"{key}_{axis}", "int", f"{key} along {axis}") for key in ("kernel", "stride") for axis in "xy"
         ),
     ),
-    Row("SpaceToBatch", "Blocks of an image gathered in the batch.", "rare", space_to_batch, BLOCK),
-    Row(
+    DeclaredType("SpaceToBatch", "Blocks of an image gathered in the batch.", "rare", space_to_batch, BLOCK),
+    DeclaredType(
         "BatchToDepth",
         "Images of a batch gathered in channels.",
         "rare",
         batch_to_depth,
         (Attribute("block_size", "count", "images per result"),),
     ),
-    Row(
+    DeclaredType(
         "ChannelShuffle",
         "The channels of groups interleaved.",
         "common",
@@ -332,7 +334,7 @@ TABLE = (
         (Attribute("group", "count", "groups", "2"), Attribute("splits", "count", "outputs", "1")),
         outputs="y...",
     ),
-    Row(
+    DeclaredType(
         "OneHot",
         "One value at an index, another elsewhere.",
         "sometimes",
@@ -345,7 +347,7 @@ TABLE = (
         inputs="index",
         pattern=PatternKind.OPAQUE,
     ),
-    Row(
+    DeclaredType(
         "Constant",
         "A constant tensor.",
         "common",
@@ -354,7 +356,7 @@ TABLE = (
         constants=(Constant("weights", "the output's", "the values"),),
         pattern=PatternKind.OPAQUE,
     ),
-    Row(
+    DeclaredType(
         "ConstantOfShape",
         "A tensor of one value.",
         "rare",
@@ -363,7 +365,7 @@ TABLE = (
         inputs="shape",
         pattern=PatternKind.OPAQUE,
     ),
-    Row(
+    DeclaredType(
         "Shape",
         "The dimensions of a tensor.",
         "rare",
@@ -371,8 +373,8 @@ TABLE = (
         (Attribute("start", "int", "the first axis", "0"), Attribute("end", "int", "the axis behind the last", "rank")),
         pattern=PatternKind.OPAQUE,
     ),
-    Row("Input", "An input of the graph.", "common", graph_input, inputs="", pattern=PatternKind.OPAQUE),
-    Row(
+    DeclaredType("Input", "An input of the graph.", "common", graph_input, inputs="", pattern=PatternKind.OPAQUE),
+    DeclaredType(
         "NoOp Dummy",
         "The input itself.",
         "rare",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Constant, Row, declare_table
+from compassc.layers.declare import Attribute, Constant, DeclaredType, declare_table
 from compassc.layers.families.normalise.bodies import norm_body
 from compassc.layers.families.normalise.reference import (
     group_norm,
@@ -31,7 +31,7 @@ AFFINE = tuple(
     for name, meaning in (("weights", "factors"), ("biases", "addends"))
 )
 TABLE = (
-    Row(
+    DeclaredType(
         "LayerNorm",
         "Mean 0 and variance 1 over axes, then factors and addends.",
         "common",
@@ -42,7 +42,7 @@ TABLE = (
         constants=AFFINE,
         same_shape=True,
     ),
-    Row(
+    DeclaredType(
         "InstanceNorm",
         "Mean 0 and variance 1 over each image's channel, then factors and addends.",
         "common",
@@ -52,7 +52,7 @@ TABLE = (
         constants=AFFINE,
         same_shape=True,
     ),
-    Row(
+    DeclaredType(
         "GroupNorm",
         "Mean 0 and variance 1 over groups of channels, then factors and addends.",
         "common",
@@ -61,7 +61,7 @@ TABLE = (
         constants=AFFINE,
         same_shape=True,
     ),
-    Row(
+    DeclaredType(
         "RMSNorm",
         "Divided by the root of the mean square, then factors.",
         "common",
@@ -71,8 +71,10 @@ TABLE = (
         constants=AFFINE,
         same_shape=True,
     ),
-    Row("MVN", "Mean 0 and variance 1 over axes.", "sometimes", (mvn, quantised_mvn), (AXES, EPSILON), same_shape=True),
-    Row(
+    DeclaredType(
+        "MVN", "Mean 0 and variance 1 over axes.", "sometimes", (mvn, quantised_mvn), (AXES, EPSILON), same_shape=True
+    ),
+    DeclaredType(
         "Moments",
         "Mean and variance over axes.",
         "rare",
@@ -80,7 +82,7 @@ TABLE = (
         (AXES, Attribute("keepdims", "flag", "axes stay as 1", "true")),
         outputs="mean, variance",
     ),
-    Row(
+    DeclaredType(
         "Normalization",
         "Divided by the L1 or L2 norm over axes.",
         "sometimes",
@@ -92,7 +94,7 @@ TABLE = (
         ),
         same_shape=True,
     ),
-    Row(
+    DeclaredType(
         "LRN",
         "Divided by a power of the neighbours' mean square.",
         "sometimes",
@@ -108,7 +110,7 @@ TABLE = (
         same_shape=True,
         pattern=PatternKind.OPAQUE,
     ),
-    Row(
+    DeclaredType(
         "NormalizedMoments",
         "Mean and variance from sums.",
         "rare",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Constant, Row, declare_table
+from compassc.layers.declare import Attribute, Constant, DeclaredType, declare_table
 from compassc.layers.families.pooling.fractional import fractional_pool
 from compassc.layers.families.pooling.reference import (
     FLATTENED,
@@ -27,7 +27,7 @@ POOL = (
 )
 
 TABLE = (
-    Row(
+    DeclaredType(
         "Pooling GlobalPool",
         "The maximum, mean or norm of what a window sees.",
         "common",
@@ -37,7 +37,7 @@ TABLE = (
         constants=(Constant("sqrt_lut", "[2^n]", "of L2: square roots", optional=True, form="quantised"),),
         pattern=PatternKind.ANCHOR,
     ),
-    Row(
+    DeclaredType(
         "Pooling3D",
         "The maximum or mean of what a window over volumes sees.",
         "rare",
@@ -45,7 +45,7 @@ TABLE = (
         attributes=(POOL[0], *ATTRIBUTES_3D, *POOL[-2:]),
         pattern=PatternKind.ANCHOR,
     ),
-    Row(
+    DeclaredType(
         "MaxPoolingWithArgMax",
         "The maximum under a window and where it lies.",
         "rare",
@@ -57,7 +57,7 @@ TABLE = (
         ),
         outputs="y, index",
     ),
-    Row(
+    DeclaredType(
         "MaxUnpool UpsampleByIndex",
         "Values put at indices of a larger image.",
         "rare",
@@ -65,14 +65,14 @@ TABLE = (
         attributes=(Attribute("flatten_dim", "word", ", ".join(FLATTENED), "HW or HWC"),),
         inputs="values, index",
     ),
-    Row(
+    DeclaredType(
         "AdaptivePool",
         "Pooling to an image of the wanted size.",
         "rare",
         adaptive_pooling,
         attributes=(Attribute("method", "word", "AVG or MAX"), Attribute("output_size", "ints", "height and width")),
     ),
-    Row(
+    DeclaredType(
         "FractionalPool",
         "Pooling with windows of random sizes.",
         "rare",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compassc.layers.declare import Attribute, Constant, Row, declare_table
+from compassc.layers.declare import Attribute, Constant, DeclaredType, declare_table
 from compassc.layers.families.reduce.reference import (
     METHODS,
     arg_min_max,
@@ -19,7 +19,7 @@ from compassc.operators.patterns import PatternKind
 AXES = Attribute("axis", "ints", "the axes that become 1")
 
 TABLE = (
-    Row(
+    DeclaredType(
         "Reduce",
         "Sums, means, extremes and norms along axes.",
         "common",
@@ -29,7 +29,7 @@ TABLE = (
         constants=(Constant("sqrt_lut", "[2^n]", "of L2: square roots", optional=True, form="quantised"),),
         pattern=PatternKind.REDUCTION,
     ),
-    Row(
+    DeclaredType(
         "ArgMinMax",
         "Where the largest or smallest element lies.",
         "common",
@@ -41,7 +41,7 @@ TABLE = (
         ),
         pattern=PatternKind.REDUCTION,
     ),
-    Row(
+    DeclaredType(
         "TopK",
         "The largest elements and their indices.",
         "sometimes",
@@ -56,7 +56,7 @@ TABLE = (
         inputs="x[, k]",
         outputs="values, index",
     ),
-    Row(
+    DeclaredType(
         "Sort",
         "The elements in order, and their indices.",
         "rare",
@@ -67,7 +67,7 @@ TABLE = (
         ),
         outputs="values, index",
     ),
-    Row(
+    DeclaredType(
         "Cumulate",
         "Running sums or products.",
         "sometimes",
