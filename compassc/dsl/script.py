@@ -84,7 +84,7 @@ def __getattr__(name: str) -> object:
     else:
         value = _dtype_name(name) or _operation(name)
         if value is None:
-            raise _unknown(name)
+            raise AttributeError(f"S has no {name!r}") if name[:2] == "__" == name[-2:] else _unknown(name)
     globals()[name] = value
     return value
 

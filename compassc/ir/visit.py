@@ -175,7 +175,8 @@ def walk_exprs(e: Expr) -> Iterator[Expr]:
     while stack:
         node = stack.pop()
         yield node
-        stack.extend(reversed(node.children()))
+        if children := node.children():
+            stack.extend(children[::-1])
 
 
 def walk_stmts(body: Body) -> Iterator[Stmt]:

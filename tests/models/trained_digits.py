@@ -7,15 +7,16 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from sklearn.datasets import load_digits
+
+from tests.digits import load_digits
 
 FILTERS = 16
 
 
 def digits() -> tuple[np.ndarray, np.ndarray]:
     """Images [1797, 1, 8, 8] between 0 and 1, and what they show."""
-    found = load_digits()
-    return (found.images[:, None] / 16).astype(np.float32), found.target
+    images, shown = load_digits()
+    return (images[:, None] / 16).astype(np.float32), shown
 
 
 def features(x: np.ndarray, filters: np.ndarray) -> np.ndarray:

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("sklearn")
 sys.path.insert(0, str(Path(__file__).parent))
 import training
 
@@ -16,6 +15,9 @@ from compassc.graph import Graph
 from compassc.graph.specialise import specialise
 from compassc.quantizer import quantize_model
 from compassc.quantizer.compare import run_quantised
+from tests.digits import needs_digits
+
+pytestmark = needs_digits
 
 COSTS = {"int8": (24, 0.01), "w8a16": (36, 0.006), "int16": (70, 0.0), "fp16": (58, 0.002)}
 """Settings -> the least ratio of signal to noise in dB, and the most answers that change."""

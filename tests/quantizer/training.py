@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 from compassc.graph import Graph, GraphBuilder
+from tests.digits import load_digits
 
 Array = np.ndarray[Any, Any]
 WEIGHTS = Path(__file__).with_name("trained.npz")
@@ -147,9 +147,9 @@ def trained(model: Model, shapes: dict[str, tuple[int, ...]], epochs: int, seed:
 @cache
 def digits() -> tuple[Array, Array]:
     """Pictures [N, 8, 8, 1] from -1 to 1 in a fixed order, and their labels."""
-    data = load_digits()
-    order = np.random.default_rng(7).permutation(len(data.target))
-    return (data.images[order, :, :, None] / 8 - 1).astype(np.float32), data.target[order]
+    images, labels = load_digits()
+    order = np.random.default_rng(7).permutation(len(labels))
+    return (images[order, :, :, None] / 8 - 1).astype(np.float32), labels[order]
 
 
 def _parameters(name: str) -> dict[str, Array]:

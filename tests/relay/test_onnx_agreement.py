@@ -28,10 +28,10 @@ NOT_THERE = (
 """What ONNX Runtime raises for forms that it lacks."""
 CLOSE = 3e-4
 SCHEMAS = {name: onnx.defs.get_schema(name) for name in ELEMENTWISE}
-FIRST = {
-    name: min(s.since_version for s in onnx.defs.get_all_schemas_with_history() if (s.name, s.domain) == (name, ""))
-    for name in ELEMENTWISE
-}
+FIRST: dict[str, int] = {}
+for schema in onnx.defs.get_all_schemas_with_history():
+    if schema.domain == "":
+        FIRST[schema.name] = min(schema.since_version, FIRST.get(schema.name, schema.since_version))
 ELEMENTS = {name: element(name, list(e.attributes), e.inputs, max(FIRST[name], 8)) for name, e in ELEMENTWISE.items()}
 
 

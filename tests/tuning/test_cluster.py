@@ -9,9 +9,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from distributed import LocalCluster
 
 import compassc.cluster
 from compass_core.errors import CompassError
@@ -28,6 +28,9 @@ from compassc.tuning.workers import ClusterWorkers
 from .kernels_tried import Twice
 from .parts_tried import add, deadly, fails, hears_interrupts, is_told_to_end_while_it_ends
 
+if TYPE_CHECKING:
+    from distributed import LocalCluster
+
 WORKERS = 3
 HERE = Path(__file__).parent
 PATIENCE = 600.0
@@ -37,6 +40,8 @@ PATIENCE = 600.0
 @pytest.fixture(scope="module")
 def dask() -> Iterator[LocalCluster]:
     """A scheduler with worker processes, as on other machines."""
+    from distributed import LocalCluster  # a second, for who collects tests
+
     with LocalCluster(
         n_workers=WORKERS, threads_per_worker=1, dashboard_address=None, memory_limit=0, silence_logs=logging.CRITICAL
     ) as cluster:

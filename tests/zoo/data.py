@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.digits import load_digits
+
 Array = np.ndarray[Any, Any]
 SHAPES = ("disc", "ring", "square", "frame", "triangle", "cross", "diamond", "bars")
 """Classes of the drawn pictures."""
@@ -17,11 +19,9 @@ SIZE = 32
 @cache
 def digits(seed: int = 7) -> tuple[Array, Array]:
     """scikit-learn's digits [1797, 1, 8, 8] from 0 to 1 in a fixed order, and their labels."""
-    from sklearn.datasets import load_digits
-
-    data = load_digits()
-    order = np.random.default_rng(seed).permutation(len(data.target))
-    return (data.images[order, None] / 16).astype(np.float32), data.target[order]
+    images, labels = load_digits()
+    order = np.random.default_rng(seed).permutation(len(labels))
+    return (images[order, None] / 16).astype(np.float32), labels[order]
 
 
 def shapes(seed: int, count: int) -> tuple[Array, Array, Array, Array]:

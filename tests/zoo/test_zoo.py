@@ -3,13 +3,11 @@
 import re
 from pathlib import Path
 
-import pytest
-
-pytest.importorskip("sklearn")
-
+from tests.digits import needs_digits
 from tests.zoo.measuring import FORMS, faults, measure
 from tests.zoo.tasks import MODELS, TASKS
 
+pytestmark = needs_digits
 PAGE = (Path(__file__).parents[2] / "docs" / "zoo.md").read_text(encoding="utf-8")
 
 

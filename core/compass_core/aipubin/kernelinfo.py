@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 from compass_core import PARAMS_FORMAT
@@ -150,7 +150,7 @@ class KernelInfo:
 
 
 def _param_json(param: Param) -> dict[str, object]:
-    data = asdict(param)
+    data = dict(vars(param))
     for absent in ("value",) if param.role != "attr" else ("shape", "scope", "read", "index"):
         del data[absent]
     if param.dims is None:

@@ -25,16 +25,15 @@ def parse(text: str | bytes, where: str, code: str = "not-json", what: str = "th
         ) from None
     except ValueError as error:  # bytes that are no text, numbers of thousands of digits
         raise CompassError(f"{what} is no JSON: {error}", Span(where, 1), code=code) from None
-    level, items = 0, [value]
-    while items := [part for item in items for part in _parts(item)]:
+    level, nested = 0, [value] if type(value) in _NESTED else []
+    while nested:
         level += 1
         if level > JSON_DEPTH.most:
             raise JSON_DEPTH.error(where, found="it nests deeper")
+        parts = [item.values() if type(item) is dict else item for item in nested]
+        nested = [part for items in parts for part in items if type(part) in _NESTED]
     return value
 
 
-def _parts(value: object) -> list[object]:
-    """The items of a list or an object; an empty one counts as a level, too."""
-    if isinstance(value, dict):
-        return list(value.values()) or [None]
-    return (value or [None]) if isinstance(value, list) else []
+_NESTED = frozenset((dict, list))
+"""What JSON nests by."""
