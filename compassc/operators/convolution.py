@@ -16,6 +16,7 @@ from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.errors import ExpressionError
 from compassc.operators.declare import check_known, number, numbers, operator, pair, positives, sample, sizes
+from compassc.operators.elementwise import cast
 from compassc.operators.linear import product, result, sum_type, wide_product
 from compassc.operators.movement import pad
 from compassc.operators.patterns import PatternKind
@@ -356,48 +357,124 @@ def transposed(
     return made[(slice(None), slice(None), *kept)]
 
 
+@dataclass(frozen=True)
+class _Spread:
+    """An axis of a transposed convolution: every `stride`-th result, of one phase, is an ordinary sum over `taps` neighbours of
+    data, which lie `apart`, by every `stride`-th weight of the window."""
+
+    space: int
+    stride: int
+    dilation: int
+    window: int
+    before: int
+    made: int
+
+    @property
+    def apart(self) -> int:
+        return self.dilation if self.stride == 1 else 1
+
+    @property
+    def last(self) -> int:
+        """How far the last weight of the window is from the first."""
+        return (self.window - 1) * self.dilation
+
+    @property
+    def taps(self) -> int:
+        return self.window if self.stride == 1 else self.last // self.stride + 1
+
+    @property
+    def results(self) -> int:
+        """How many each phase has."""
+        return -(-self.made // self.stride)
+
+    @property
+    def first(self) -> int:
+        """How many elements there are before the data, for the last tap of the first result."""
+        return max((self.taps - 1) * self.apart - self.before // self.stride, 0)
+
+    @property
+    def behind(self) -> int:
+        """How many there are behind the data, for the first tap of the last result."""
+        return max((self.stride - 1 + self.before) // self.stride + self.results - self.space, 0)
+
+    def place(self, at: Expr, phase: Expr, tap: Expr) -> Expr:
+        """Where a tap finds its element, behind those before the data."""
+        ahead = self.before if self.stride == 1 else (phase + self.before) // self.stride
+        return at + (ahead + self.first - tap * self.apart)
+
+    def weight(self, phase: Expr, tap: Expr) -> tuple[list[Expr], Expr]:
+        """The place of a tap's weight in the window, and the conditions under which there is one."""
+        if self.stride == 1:
+            return [], tap
+        far = (phase + self.before) % self.stride + tap * self.stride
+        there = [far <= self.last] if self.taps * self.stride > self.last + 1 else []
+        return (there, far) if self.dilation == 1 else ([*there, far % self.dilation == 0], far // self.dilation)
+
+
 def transposed_convolution(
     data: Tensor, kernel: Tensor, strides: object, padding: object, dilation: object, groups: int, out_dtype: str | None,
     output_padding: object, tag: str,
 ) -> Tensor:  # fmt: skip
     """A transposed convolution of NC... by IO..., O the channels of a group.
 
-    It is the convolution, by the kernel turned round, of the elements with zeros between and around them.
+    Of each phase of results (their places modulo the strides) it is a convolution by some of the weights, turned round.
     """
     (n, channels, *space), (own, out, *window) = numbers(data, tag), numbers(kernel, tag)
-    rank, each = len(window), channels // groups
+    rank, each, given = len(window), channels // groups, data.dtype
     if channels != own or channels % groups or len(space) != rank:
         raise ExpressionError(f"topi.{tag}: {channels} channels in {groups} groups do not go with a kernel of {own}")
     strides, dilation = positives(strides, "strides of convolutions", rank), positives(dilation, "dilations", rank)
     more = pair(output_padding, rank)
     before, after = padding_of(padding, window, dilation)
-    last = [(k - 1) * l for k, l in zip(window, dilation)]
-    made = [(d - 1) * s + e + 1 + m - b - a for d, s, e, m, b, a in zip(space, strides, last, more, before, after)]
-    first = [e - b for e, b in zip(last, before)]
-    zero = number(0, data.dtype)
+    made = [
+        (d - 1) * s + (k - 1) * l + 1 + m - b - a
+        for d, s, k, l, m, b, a in zip(space, strides, window, dilation, more, before, after)
+    ]
+    axes = [_Spread(*of) for of in zip(space, strides, dilation, window, before, made)]
+    kind, apart = sum_type(given, out_dtype), any(s > 1 for s in strides)
+    read = kind if apart and kind.is_floating else given  # what is read for several phases is converted once
+    values = data if given is read else cast(data, str(read))
+    padded = pad(values, [0, 0, *(a.first for a in axes)], [0, 0, *(a.behind for a in axes)])
 
-    def apart(b: Expr, c: Expr, *i: Expr) -> Expr:
-        tests, places = [], []
-        for v, low, extent, s in zip(i, first, space, strides):
-            at = v - low
-            tests += [at >= 0, at < (extent - 1) * s + 1, *([at % s == 0] if s > 1 else [])]
-            places.append(at // s)
-        return te.if_then_else(te.all(*tests), data[(b, c, *places)], zero)
+    def weight(o: Expr, *i: Expr) -> Expr:
+        phases, c, taps = i[:rank], i[rank], i[rank + 1 :]
+        channel, to = (c, o) if groups == 1 else ((o // out) * each + c, o % out)
+        found = [a.weight(p, t) for a, p, t in zip(axes, phases, taps)]
+        tests = [t for there, _ in found for t in there]
+        value: Expr = te.cast(kernel[(channel, to, *(place for _, place in found))], read)
+        return te.if_then_else(te.all(*tests), value, number(0, read)) if tests else value
 
-    wide = [m + e for m, e in zip(made, last)]
-    padded: Tensor = te.compute([n, channels, *wide], apart, name="T_pad", tag="injective")
     rc = te.reduce_axis((0, each), name="rc")
-    over = [te.reduce_axis((0, e), name=f"r{'yxz'[d] if rank > 1 else 'x'}") for d, e in enumerate(window)]
-    kind = sum_type(data.dtype, out_dtype)
+    over = [te.reduce_axis((0, a.taps), name=f"r{'yxz'[d] if rank > 1 else 'x'}") for d, a in enumerate(axes)]
+    of, by = [out * groups, *strides, each, *(a.taps for a in axes)], weight
+    if apart:
+        weights = te.compute(of, weight, name="T_phases", tag="injective")
+        by = lambda *i: weights[i]
 
     def element(b: Expr, o: Expr, *i: Expr) -> object:
-        channel, to = (rc, o) if groups == 1 else ((o // out) * each + rc, o % out)
-        places = [v + (e - r * l) for v, e, r, l in zip(i, last, over, dilation)]
-        return te.sum(product(padded[(b, channel, *places)], kernel[(channel, to, *over)], kind), axis=[rc, *over])
+        phases, at = (i[:rank], i[rank:]) if apart else ((te.const(0),) * rank, i)
+        channel = rc if groups == 1 else (o // out) * each + rc
+        taps = [r.as_expr() for r in over]
+        value = padded[(b, channel, *(a.place(v, p, t) for a, v, p, t in zip(axes, at, phases, taps)))]
+        return te.sum(product(value, by(o, *phases, rc.as_expr(), *taps), kind), axis=[rc, *over])
 
     names = [*("yxz"[:rank] if rank > 1 else "x")]
-    total = te.compute([n, out * groups, *made], element, name="T_conv_transpose", tag=tag, varargs_names=names)
-    return result(total, data.dtype, out_dtype)
+    shape, named = (made, names)
+    if apart:
+        shape, named = [*strides, *(a.results for a in axes)], [*(f"p{v}" for v in names), *names]
+    total = te.compute([n, out * groups, *shape], element, name="T_conv_transpose", tag=tag, varargs_names=named)
+    return result(_in_turn(total, made, strides, tag) if apart else total, given, out_dtype)
+
+
+def _in_turn(sums: Tensor, made: Sequence[int], strides: Sequence[int], tag: str) -> Tensor:
+    """Results of all phases, where they lie."""
+
+    def element(b: Expr, o: Expr, *i: Expr) -> Expr:
+        found: Expr = sums[(b, o, *(v % s for v, s in zip(i, strides)), *(v // s for v, s in zip(i, strides)))]
+        return found
+
+    found: Tensor = te.compute([*sizes(sums)[:2], *made], element, name="T_in_turn", tag=tag)
+    return found
 
 
 @operator(

@@ -169,7 +169,7 @@ def normalised(schedule: Schedule, machine: Machine | None = None) -> Schedule:
     bodies: dict[object, tuple[Stage, Expr]] = {}
     for stage in made.stages:
         if isinstance(stage.origin_op, ComputeOp):
-            stage.body = tuple(rewrite(e, lambda x: _inlined(x, bodies)) for e in stage.body)
+            stage.body = tuple(rewrite(e, lambda x: inlined(x, bodies)) for e in stage.body)
             if stage.inlined:
                 bodies[stage.origin_op] = stage, stage.body[0]
     made.stages = [s for s in made.stages if not s.inlined]
@@ -246,12 +246,12 @@ def _reduce_in_block(stage: Stage, part: Stage) -> None:
             part.annotations[own] = Annotation(thread=found[-1])
 
 
-def _inlined(e: Expr, bodies: Mapping[object, tuple[Stage, Expr]]) -> Expr | None:
+def inlined(e: Expr, bodies: Mapping[object, tuple[Stage, Expr]]) -> Expr | None:
     """The expression of an element of an inlined stage."""
     if not isinstance(e, ProducerLoad) or tensor_of(e).op not in bodies:
         return None
     stage, body = bodies[tensor_of(e).op]
-    indices = [rewrite(i, lambda x: _inlined(x, bodies)) for i in e.indices]
+    indices = [rewrite(i, lambda x: inlined(x, bodies)) for i in e.indices]
     return substitute(body, {axis.as_expr(): index for axis, index in zip(stage.axis, indices)})
 
 

@@ -22,6 +22,7 @@ from compassc.topi.schedules.host import on_threads
 from compassc.topi.schedules.knobs import Knobs
 from compassc.topi.schedules.moves import interpolated, moved, moved_out
 from compassc.topi.schedules.npu import copied, product_tiles, shared_out, sums_of_products
+from compassc.topi.schedules.phases import phases
 from compassc.topi.schedules.reductions import reductions
 from compassc.topi.schedules.rows import streamed
 from compassc.topi.schedules.windows import windows
@@ -80,6 +81,7 @@ GRIDS = (tiles, rows_in_blocks, on_grid, plain)
 IMPLEMENTATIONS: dict[str, tuple[Callable[[Schedule, Target, Knobs], None], ...]] = {
     "compass": (
         copied,
+        phases,
         product_tiles,
         sums_of_products,
         windows,

@@ -348,6 +348,7 @@ def as_transfers(stage: Stage) -> bool:
     read, *others = reads_of(stage)
     extents = [extent_of(a) for a in stage.axis]
     plain = not others and len(extents) > 2 and read.indices[-1] is stage.axis[-1].as_expr()
+    plain = plain and isinstance(tensor_of(read).op, PlaceholderOp)
     return plain and extents[-1] * extents[-2] * read.producer.dtype.bytes >= 512
 
 

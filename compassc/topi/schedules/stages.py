@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 from compassc import te
-from compassc.ir.exprs import Binary, Call, IntImm, Var
+from compassc.ir.exprs import Binary, Call, Expr, IntImm, Var
 from compassc.ir.iter_vars import IterVar
 from compassc.ir.tensor_exprs import ProducerLoad, Reduce, reads
-from compassc.ir.visit import walk_exprs
+from compassc.ir.visit import rewrite, walk_exprs
 from compassc.ops.core import load
 from compassc.te.errors import LowerError, ScheduleError
-from compassc.te.lowering import normalised
+from compassc.te.lowering import inlined, normalised
 from compassc.te.machine import Machine
 from compassc.te.schedule import Schedule, Stage
 from compassc.te.tensor import ComputeOp
@@ -37,8 +37,21 @@ def computed_stages(s: Schedule) -> list[Stage]:
 
 
 def reads_of(stage: Stage) -> list[ProducerLoad]:
-    sources = [x for e in stage.body for x in (e.source if isinstance(e, Reduce) else (e,))]
+    return _reads(stage.body)
+
+
+def _reads(body: Sequence[Expr]) -> list[ProducerLoad]:
+    sources = [x for e in body for x in (e.source if isinstance(e, Reduce) else (e,))]
     return [r for e in sources for r in reads(e)]
+
+
+def whole(stage: Stage) -> tuple[Expr, ...]:
+    """What a stage computes, with what inlined stages do where it reads them."""
+    bodies: dict[object, tuple[Stage, Expr]] = {}
+    for x in stage.schedule.stages:
+        if x.inlined:
+            bodies[x.origin_op] = x, rewrite(x.body[0], lambda e: inlined(e, bodies))
+    return tuple(rewrite(e, lambda x: inlined(x, bodies)) for e in stage.body) if bodies else stage.body
 
 
 def uses(read: ProducerLoad, axis: IterVar, last: bool = False) -> bool:
@@ -75,8 +88,7 @@ def takes_long(stage: Stage) -> bool:
 
 def _is_expensive(s: Schedule, stage: Stage) -> bool:
     """Whether elements are computed by functions of reals, and read by more than one stage."""
-    functions = any(isinstance(x, Call) for e in stage.body for x in walk_exprs(e))
-    return functions and len(s.readers(stage)) > 1
+    return len(s.readers(stage)) > 1 and any(isinstance(x, Call) for e in whole(stage) for x in walk_exprs(e))
 
 
 def fuse_all(stage: Stage, axes: Sequence[IterVar]) -> IterVar:
@@ -89,7 +101,7 @@ def fuse_all(stage: Stage, axes: Sequence[IterVar]) -> IterVar:
 def lanes_of(stage: Stage, knobs: Knobs, width: int) -> int:
     """Lanes of a vector of `width` bytes, for the widest type that is read (but for what all lanes have) or made."""
     varying = (*stage.axis[-1:], *stage.reduce_axis)
-    read = [r for r in reads_of(stage) if any(uses(r, a) for a in varying)]
+    read = [r for r in _reads(whole(stage)) if any(uses(r, a) for a in varying)]
     sizes = [r.producer.dtype.bytes for r in read] + [t.dtype.bytes for t in stage.origin_op.outputs]
     return knobs.lanes or max(width // max(sizes), 2)
 
