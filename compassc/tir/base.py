@@ -134,7 +134,7 @@ class Base:
             assert_structural_equal(canonical(function), function)
         tree = self.tree(name)
         for symbol, place in self.symbols.items():
-            if not isinstance(place, Place) or place.function != name:
+            if type(place) is not Place or place.function != name:
                 continue
             key = place.key
             if isinstance(key, str):

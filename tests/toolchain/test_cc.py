@@ -72,6 +72,21 @@ def test_debug_information_names_lines_of_the_python_file(tmp_path, options):
     assert not [line for file, line in lines if file == "kernel.py" and line not in (11, 12)]
 
 
+def test_a_text_is_complete_whose_lines_bring_headers_of_the_dialect_alone():
+    for text in (
+        "",
+        "#include <compass/dsl.h>",
+        "x #include <a.h>",
+        "/* #include <a.h> */",
+        "__has_includes",
+        "#includes",
+    ):
+        assert command.is_complete(f"{text}\n", ()), text
+    for text in ("#include <a.h>", " \t# include <a.h>", "x\n#embed <a>", "#import <a.h>", "#if __has_include(<a.h>)"):
+        assert not command.is_complete(f"{text}\n", ()), text
+    assert not command.is_complete("", ("-include", "a.h"))
+
+
 def test_the_object_has_entries_and_says_what_host_it_needs(tmp_path, options):
     text = TEXT + TEXT.split("\n\n", 2)[2].replace("vadd", "other")
     done = cc.compile_file(write(tmp_path, text), tmp_path / "vadd.o", options)

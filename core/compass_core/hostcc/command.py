@@ -49,10 +49,8 @@ _X86_ONLY = (
 )
 _INCLUDE_OPTIONS = ("-I", "-iquote", "-isystem", "-idirafter", "-include", "-imacros")
 """Options that name a folder or a file for `#include`, behind them or in the next word."""
-_OTHER_FILES = re.compile(
-    r"^[ \t]*#[ \t]*(?:include|include_next|import|embed)\b(?![ \t]*<compass/)|\b__has_(?:include|include_next|embed)\b",
-    re.MULTILINE,
-)
+_OTHER_FILES = re.compile(r"#[ \t]*(?:include|include_next|import|embed)\b(?![ \t]*<compass/)")
+_QUESTION = re.compile(r"\b__has_(?:include|include_next|embed)\b")
 _OUTPUT = (
     "-O2",
     "-fno-slp-vectorize",  # clang 23 does not come to an end in it on some kernels
@@ -100,7 +98,15 @@ def without_includes(flags: Sequence[str]) -> list[str]:
 def is_complete(text: str, flags: Sequence[str]) -> bool:
     """Whether text and flags are all that clang reads, because only headers of the dialect are included."""
     files = any(option in ("-include", "-imacros") for option, _ in _includes_apart(flags))
-    return not files and _OTHER_FILES.search(text) is None
+    if files or ("__has_" in text and _QUESTION.search(text)):
+        return False
+    return not any(_begins_line(text, match.start()) for match in _OTHER_FILES.finditer(text))
+
+
+def _begins_line(text: str, at: int) -> bool:
+    while at and text[at - 1] in " \t":
+        at -= 1
+    return not at or text[at - 1] == "\n"
 
 
 def behind_header(preprocessed: str, name: str) -> str:
