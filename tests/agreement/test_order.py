@@ -52,6 +52,7 @@ def reads_between_calls(y: P, n: S.i32):
         y[13] = (next_of(y) + next_of(y) * 10) + more(next_of(y) * 100)
         y[14] = next_of(y) * 1000 - more(next_of(y) - next_of(y) * 10)
         y[15] = y[0] + [next_of(y) for i in range(2)][1] + y[0]
+        y[15] = y[15] * 100 + next_of(y) + sum(v * 2 for v in (1, y[0]))
         y[16] = y[0] + stores(y, next_of(y)) + y[1] + y[0]
         y[17] = twice(next_of(y)) + sum(map(twice, [next_of(y), y[0]]))
         y[18] = y[0] + more(S.atomic_add(y, 3)) + y[0]

@@ -68,7 +68,7 @@ class FunctionContext:
 
     def keep(self, value: object, name: str = "item") -> Any:
         """A value that later statements do not change."""
-        if calls(value):
+        if calls(value) or self.helpers.calls():
             self.helpers.settle()
         return kept(self._kept, value, name)
 

@@ -492,16 +492,21 @@ class Evaluator:
                 code="macro-value",
                 help="make it a function: decorate it with @S.prim_func, give parameters and result their types",
             )
-        values = self._items([*node.args, *(k.value for k in node.keywords)])
+        given = [*node.args, *(k.value for k in node.keywords)]
+        if isinstance(func, Macro):
+            values, made = self.to.apart(lambda: self._items(given))
+            self._pasted(func, made)
+        else:
+            values = self._items(given)
         if any(isinstance(v, Value) and v.dtype.is_mask and calls(v) for v in values):
             self.helpers.settle()  # masks are computed before the other operands
         args, named = values[: len(values) - len(node.keywords)], values[len(values) - len(node.keywords) :]
         kwargs: dict[str, object] = {}
         for k, value in zip(node.keywords, named):
             kwargs.update(value if k.arg is None else {k.arg: value})
-        given = zip(node.args, args) if len(args) == len(node.args) else ()
+        positional = zip(node.args, args) if len(args) == len(node.args) else ()
         keywords = ((k.value, kwargs[k.arg]) for k in node.keywords if k.arg is not None)
-        self.operands = node, (*given, *keywords)
+        self.operands = node, (*positional, *keywords)
         if not isinstance(func, (PyPrimFunc, Macro)):
             return self.call(func, args, kwargs, node.func)
         how = (
@@ -518,6 +523,17 @@ class Evaluator:
             raise
         finally:
             self.chain.pop()
+
+    def _pasted(self, macro: Macro, made: S.Body) -> None:
+        """What the arguments of a macro need beside the statements of its body, which compute them: storage, or it is refused."""
+        if not all(type(s) is S.Alloc for s in made):
+            raise CompassError(
+                f"the arguments of a macro are pasted, each time that {macro.__name__} uses them: one of these takes statements",
+                code="macro-statements",
+                help="give its value a name before, and the macro the name",
+            )
+        for s in made:
+            self.to.append(s)
 
     def call(self, func: object, args: list[object], kwargs: dict[str, object], written: ast.expr) -> object:
         """The value of a call of a function that is no kernel function; `written`: how the kernel names it."""

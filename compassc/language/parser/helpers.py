@@ -71,6 +71,10 @@ class Helpers:
         self._held = [r for r in self._held if (value := r()) is not None and not _flags(value) & E.F_FUNC]
         self.settle()
 
+    def calls(self) -> bool:
+        """Whether a value that is held calls a function, which the statement has not done yet."""
+        return any((value := r()) is not None and calls(value) for r in self._held)
+
     def hold(self, value: _T) -> _T:
         """Remember a value that statements of a function may change before it is used; a call without one is a statement."""
         if isinstance(value, (Value, PointerValue)):
