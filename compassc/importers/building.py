@@ -99,6 +99,8 @@ class Building(Accounts):
             inputs = [self.unmarked(t) for t in inputs]
         for shape in (o.shape if isinstance(o, Tensor) else o[0] for o in outputs):
             TENSOR_ELEMENTS.check(prod(map(int, shape)), f"{self.budget.where}: a result of the node '{self.name}'")
+            if min(shape, default=0) < 0:
+                raise Refused(f"its inputs and attributes contradict each other: no tensor is {[*map(int, shape)]}")
         constants = {k: v for k, v in given.items() if isinstance(v, np.ndarray)}
         attributes = {k: v for k, v in given.items() if k not in constants}
         return self.graph.layer(

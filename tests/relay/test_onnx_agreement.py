@@ -15,7 +15,7 @@ from compassc.importers.onnx.folding import evaluate
 from compassc.importers.onnx.names import ELEMENTWISE
 from compassc.importers.refusals import RefusedModel
 from tests.choosing import some
-from tests.importers.drawn_operators import DRAWN, Draw, element, model_of
+from tests.importers.drawn_operators import DRAWN, Draw, Drawn, element, ints, model_of
 from tests.relay.onnx_programs import values_of
 
 SEEDS = 12
@@ -27,6 +27,7 @@ NOT_THERE = (
 )
 """What ONNX Runtime raises for forms that it lacks."""
 CLOSE = 3e-4
+ROW, PICTURE = np.zeros((1, 4), np.float32), np.zeros((1, 4, 4, 4), np.float32)
 SCHEMAS = {name: onnx.defs.get_schema(name) for name in ELEMENTWISE}
 FIRST: dict[str, int] = {}
 for schema in onnx.defs.get_all_schemas_with_history():
@@ -95,6 +96,34 @@ def wrong(draw, seeds):
 def test_operators_are_right_or_refused(name):
     found, both = wrong(DRAWN[name], SEEDS)
     assert not found and both > SEEDS / 2
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        Drawn("Pad", [ROW, ints(0, -3, 0, -2)]),
+        Drawn("TopK", [ROW, ints(5)], outputs=2, since=11),
+        Drawn("TopK", [ROW, ints(-3)], outputs=2, since=11),
+        Drawn("Tile", [ROW, ints(-1, 1)]),
+        Drawn("Split", [ROW, ints(-1, 5)], {"axis": 1}, outputs=2, since=13),
+        Drawn("SpaceToDepth", [PICTURE], {"blocksize": -2}),
+        Drawn("SpaceToDepth", [PICTURE], {"blocksize": 3}),
+        Drawn("DepthToSpace", [PICTURE], {"blocksize": 3}),
+    ],
+    ids=lambda drawn: f"{drawn.operator}-{drawn.outputs}",
+)
+def test_what_contradicts_itself_is_refused(drawn):
+    model, given = model_of(Draw(0), drawn)
+    for make in (as_layers, as_expressions):
+        with pytest.raises(RefusedModel):
+            make(model, given)
+
+
+def test_the_logarithm_of_infinite_sums():
+    rows = np.float32([[1, np.inf], [-np.inf, -np.inf], [-np.inf, 2]])
+    model, given = model_of(Draw(0), Drawn("ReduceLogSumExp", [rows, ints(1)], {"keepdims": 0}, since=18))
+    for make in (as_layers, as_expressions):
+        np.testing.assert_allclose(make(model, given)[0], [np.inf, -np.inf, 2], rtol=1e-6)
 
 
 def wrong_at_import(draw):

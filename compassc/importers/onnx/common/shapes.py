@@ -42,6 +42,10 @@ def cut_off(b: Making[Tensor], x: Tensor, pairs: Sequence[tuple[int, int]]) -> t
     """A tensor without what widths below 0 take off its axes, and the widths that are left."""
     cut = [a for a, pair in enumerate(pairs) if min(pair) < 0]
     if cut:
+        for a in cut:
+            size = x.shape[a]
+            if isinstance(size, int) and size + min(pairs[a][0], 0) + min(pairs[a][1], 0) < 0:
+                raise Refused(f"it takes more off axis {a} than its {size} elements")
         begin, end = ([max(0, -p) for p in side] for side in zip(*(pairs[a] for a in cut), strict=True))
         x = b.sliced(x, begin, [-e or BEYOND for e in end], [1] * len(cut), cut)
     return x, [(max(p, 0), max(q, 0)) for p, q in pairs]

@@ -153,6 +153,8 @@ def top_k(b: Building, x: Value, k: Constant, *, axis: int = -1, largest: int = 
     """Of equal elements the first."""
     tensor, order = b.last(x, axis)
     many = int(k.reshape(-1)[0])
+    if not 0 <= many <= tensor.shape[-1]:
+        raise Refused(f"it asks for {many} of {tensor.shape[-1]} elements")
     shape = (*tensor.shape[:-1], many)
     made = b.layers_of(
         "TopK",

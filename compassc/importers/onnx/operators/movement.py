@@ -121,9 +121,16 @@ def padded(b: Building, x: Value, pairs: Sequence[tuple[int, int]], mode: str = 
     return b.value(made, x.dtype, order)
 
 
+def _blocks(sizes: Sequence[int], block: int) -> None:
+    """Refuse blocks that axes do not have."""
+    if block < 1 or any(size % block for size in sizes):
+        raise Refused(f"{list(sizes)} elements are no blocks of {block}")
+
+
 @operator("DepthToSpace")
 def depth_to_space(b: Building, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
     n, c, h, w = x.shape
+    _blocks([c], blocksize * abs(blocksize))
     tensor = b.image(x)
     made = b.layer(
         "DepthToSpace",
@@ -140,6 +147,7 @@ def depth_to_space(b: Building, x: Value, *, blocksize: int, mode: str = "DCR") 
 @operator("SpaceToDepth")
 def space_to_depth(b: Building, x: Value, *, blocksize: int, mode: str = "DCR") -> Value:
     n, c, h, w = x.shape
+    _blocks([h, w], blocksize)
     if mode != "DCR":
         wide = b.reshape(x, (n, c, h // blocksize, blocksize, w // blocksize, blocksize))
         moved = b.transpose(wide, (0, 1, 3, 5, 2, 4))

@@ -15,7 +15,6 @@ from compassc.importers.onnx.operators.elementwise import (
     arithmetic,
     cast,
     divided,
-    extreme,
     in_floats,
     unary,
 )
@@ -129,17 +128,17 @@ def _log_sum_exp(b: Building, x: Value, axes: Sequence[int]) -> Value:
 
     def make(v: Value) -> Value:
         most = reduced(b, v, "MAX", axes)
-        finite = Value.of(np.full(1, np.finfo(np.float32).min, np.float32))
-        bounded = cast(b, _max(b, most, finite), v.dtype)
+        bounded = cast(b, _finite(b, most), v.dtype)
         total = reduced(b, unary(b, arithmetic(b, v, bounded, "Sub"), "Exp"), "SUM", axes)
         return arithmetic(b, unary(b, total, "Log"), bounded, "Add")
 
     return in_floats(b, x, make)
 
 
-def _max(b: Building, x: Value, y: Value) -> Value:
-    assert y.array is not None
-    return extreme(b, x, Value.of(y.array.astype(x.dtype)), "MAX") if x.dtype == np.float32 else x
+def _finite(b: Building, x: Value) -> Value:
+    """Of infinities the largest numbers, from which infinities differ."""
+    most = float(np.finfo(np.float32).max)
+    return unary(b, x, "Activation", method="CLIP", clip_min=-most, clip_max=most) if x.dtype == np.float32 else x
 
 
 def _declare(name: str, make: Make) -> None:

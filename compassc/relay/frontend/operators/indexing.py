@@ -79,8 +79,8 @@ def one_hot(b: Expressions, places: Term, depth: Term, values: Term, *, axis: in
 @operator("TopK")
 def top(b: Expressions, x: Term, count: Term, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> list[Term]:
     (k,) = b.listed(count)
-    if k == 0:
-        raise Refused("it asks for no elements")
+    if isinstance(k, int) and k < 1:
+        raise Refused(f"it asks for {k or 'no'} elements")
     return b.calls("topk", x, k=k, axis=x.axis(axis), is_ascend=not largest, dtype=INDEX)
 
 
