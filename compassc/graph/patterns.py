@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from compass_core.arrays import Array
 from compassc.graph.edit import GraphEditor, Rule
 from compassc.graph.layer import Layer
+from compassc.graph.methods import ARITHMETIC, is_activated
 from compassc.graph.tensor import Tensor
 
-ARITHMETIC = {"Add": "ADD", "Sub": "SUB", "Mul": "MUL", "Div": "DIV"}
 UNARY_METHODS = {"Sigmoid": "SIGMOID", "Tanh": "TANH", "Softplus": "SOFTPLUS", "Relu": "RELU"}
 
 
@@ -181,7 +181,7 @@ def _equals(found: float | None, wanted: float) -> bool:
 
 
 def _is(layer: Layer, pattern: Call) -> bool:
-    if layer.type not in _types(pattern.type) or layer.attributes.get("with_activation", "NONE") != "NONE":
+    if layer.type not in _types(pattern.type) or is_activated(layer):
         return False
     if layer.type == "Eltwise" and layer.attributes["method"] != ARITHMETIC.get(pattern.type, ""):
         return pattern.type == "Eltwise" and all(layer.attributes.get(k) == v for k, v in pattern.given.items())

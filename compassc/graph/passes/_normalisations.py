@@ -9,6 +9,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.graph.edit import GraphEditor, Rule
 from compassc.graph.layer import Layer
+from compassc.graph.methods import ARITHMETIC_TYPES, arithmetic_method
 from compassc.graph.passes._activations import root, square
 from compassc.graph.patterns import Fusion, Match, Pattern, anything, call, number
 from compassc.graph.tensor import Tensor
@@ -121,7 +122,7 @@ def _source(edit: GraphEditor, layer: Layer) -> tuple[Layer, Array, int] | None:
 
 def scale_of_norm(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """norm * constant -> norm"""
-    found = _source(edit, layer) if _method(layer) == "MUL" else None
+    found = _source(edit, layer) if arithmetic_method(layer) == "MUL" else None
     if found is None:
         return None
     norm, factor, _ = found
@@ -131,7 +132,7 @@ def scale_of_norm(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
 
 def addend_of_norm(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     """norm + constant, norm - constant -> norm"""
-    method = _method(layer)
+    method = arithmetic_method(layer)
     found = _source(edit, layer) if method in ("ADD", "SUB") else None
     if found is None or (method == "SUB" and found[2] == 1):
         return None
@@ -140,21 +141,10 @@ def addend_of_norm(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     return [_again(norm, layer, {"biases": before + (addend if method == "ADD" else -addend)})]
 
 
-def _method(layer: Layer) -> str:
-    if layer.attributes.get("with_activation", "NONE") != "NONE" or len(layer.inputs) != 2:
-        return ""
-    return str(layer.attributes.get("method", "")) if layer.type == "Eltwise" else layer.type.upper()
-
-
 def _again(norm: Layer, end: Layer, constants: dict[str, Array]) -> Layer:
     return Layer(
         norm.name, norm.type, norm.inputs, end.outputs, norm.attributes, {**norm.constants, **constants}, norm.span
     )
 
 
-RULES: dict[str, list[Rule]] = {
-    **{type: [scale_of_norm] for type in ("Mul", "Eltwise")},
-    "Add": [addend_of_norm],
-    "Sub": [addend_of_norm],
-}
-RULES["Eltwise"] = [scale_of_norm, addend_of_norm]
+RULES: dict[str, list[Rule]] = {type: [scale_of_norm, addend_of_norm] for type in ARITHMETIC_TYPES}

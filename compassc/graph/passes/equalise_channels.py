@@ -13,7 +13,8 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
-from compassc.graph.passes._layers import filters_of, rectifier
+from compassc.graph.methods import rectifier
+from compassc.graph.passes._layers import filters_of
 from compassc.operators.patterns import Filters
 
 NAME = "EqualiseChannels"

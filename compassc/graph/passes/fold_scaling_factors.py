@@ -19,7 +19,8 @@ from compassc import services
 from compassc.graph.edit import GraphEditor, Rule, rewrite
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
-from compassc.graph.passes._layers import ARITHMETIC, arithmetic, filters_of, is_activated, is_float
+from compassc.graph.methods import ARITHMETIC_TYPES, is_activated
+from compassc.graph.passes._layers import arithmetic, filters_of, is_float
 from compassc.graph.tensor import Tensor
 from compassc.operators.patterns import Filters
 
@@ -156,7 +157,7 @@ def rules() -> dict[str, Sequence[Rule]]:
     """The rules by layer type, as the types are declared."""
     types = services.layer_types().values()
     return {
-        **{kind: [behind, multiplier, factor_and_addend] for kind in (*ARITHMETIC, "Eltwise")},
+        **{kind: [behind, multiplier, factor_and_addend] for kind in ARITHMETIC_TYPES},
         **{declared.name: [before] for declared in types if declared.filters is Filters.BY_OUTPUT},
         "BatchNorm": [batch_norm],
     }

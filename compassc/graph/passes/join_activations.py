@@ -13,7 +13,8 @@ from dataclasses import replace
 from compassc.graph.edit import GraphEditor, Rule, rewrite
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
-from compassc.graph.passes._layers import RECTIFIERS, filters_of, is_activated, is_float, rectifier, same_type
+from compassc.graph.methods import RECTIFIER_TYPES, is_activated, rectifier
+from compassc.graph.passes._layers import filters_of, is_float, same_type
 
 NAME = "JoinActivations"
 _KEYS = {"RELU": (), "RELU6": (), "LEAKYRELU": ("negative_slope_type", "negative_slope_value")}
@@ -34,7 +35,7 @@ def activation(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
     return [replace(source, outputs=layer.outputs, attributes=given)]
 
 
-RULES: dict[str, Sequence[Rule]] = {kind: [activation] for kind in ("Activation", *RECTIFIERS)}
+RULES: dict[str, Sequence[Rule]] = {kind: [activation] for kind in RECTIFIER_TYPES}
 
 
 def run(graph: Graph) -> Graph:
