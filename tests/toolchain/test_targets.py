@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from compass_core import targets
+from compass_core import costs, targets
 from compass_core.errors import CompassError, UsageError
 
 
@@ -43,3 +43,22 @@ def test_a_bad_file_is_refused_with_its_line(tmp_path, text):
     with pytest.raises(CompassError) as caught:
         targets.read(file)
     assert caught.value.span.file == str(file)
+
+
+@pytest.mark.parametrize("generation", sorted({targets.load(name).version for name in targets.names()}))
+def test_the_costs_of_generations_are_read_as_the_yaml_that_they_are(generation):
+    def whole(name):
+        content = yaml.safe_load((targets.folder() / "cost" / f"{name}.yaml").read_text())
+        return {**whole(content.pop("based_on")), **content} if "based_on" in content else content
+
+    assert costs.estimates(generation) == whole(generation)
+
+
+@pytest.mark.parametrize("line", ["a 1", "a: {b: }", "a: [1]", "  a: 1", "a: {b: {c: 1}}", "a: 1\n  b: 1", "a:\n  b:"])
+def test_a_line_of_costs_that_is_none_is_refused_with_its_place(tmp_path, monkeypatch, line):
+    (tmp_path / "cost").mkdir()
+    (tmp_path / "cost" / "Y.yaml").write_text(f"# costs\nfirst: 1\n{line}\n")
+    monkeypatch.setattr(targets, "folder", lambda: tmp_path)
+    with pytest.raises(CompassError, match="expected 'name: value'") as caught:
+        costs.estimates("Y")
+    assert caught.value.span.line == 3 + line.count("\n")

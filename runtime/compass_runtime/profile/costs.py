@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from compass_core import targets
-from compass_core.costs import estimates
+from compass_core.costs import estimates, listed
 from compass_core.errors import CompassError
 
 
@@ -68,8 +68,8 @@ class CostModel:
 @lru_cache(maxsize=1)
 def op_classes() -> dict[str, OpClass]:
     """All classes by name."""
-    out, declared = {}, estimates("operations")
-    for name, fields in estimates("classes").items():
+    out, declared = {}, listed("operations")
+    for name, fields in listed("classes").items():
         of_operations = declared.get(name, {})
         lists = {key: (*of_operations.get(key, ()), *fields.get(key, ())) for key in ("builtins", "unmasked")}
         out[name] = OpClass(name, fields["unit"], ops=fields.get("ops", 0), point=fields.get("point", False), **lists)

@@ -131,8 +131,11 @@ def integer_format(x: Tensor, weights: Array, biases: Array, fill: int | None, p
 def signed_sums(weights: Array) -> tuple[Array, Array]:
     """Per output channel: the sums of the weights above 0, and of those below."""
     flat = weights.reshape(weights.shape[0], -1)
-    positive = np.maximum(flat, 0).sum(1, dtype=np.int64)
-    return positive, flat.sum(1, dtype=np.int64) - positive
+    kind = np.int32 if flat.dtype.itemsize <= 2 and flat.shape[1] < 1 << 15 else np.int64
+    wide = flat.astype(kind)
+    sums = wide.sum(1, dtype=kind)
+    positive = np.maximum(wide, 0, out=wide).sum(1, dtype=kind)
+    return positive.astype(np.int64), (sums - positive).astype(np.int64)
 
 
 def sums_range(signed: tuple[Array, Array], start: Array, low: int, high: int) -> tuple[Array, Array]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from operator import itemgetter
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from compass_core.targets import Target
 from compassc.graph import Layer, LayerError
 from compassc.layers.arranged import Arranged
 from compassc.layers.choices import choose
-from compassc.layers.machine import Share, Tiles, configuration, costs, tasks
+from compassc.layers.machine import Costs, Share, Tiles, configuration, costs, tasks
 from compassc.layers.vectors import LANES
 from compassc.layers.windows import Window, window_of
 
@@ -85,7 +85,7 @@ class Shape:
         """Output channels of a group."""
         return self.outputs // self.groups
 
-    @property
+    @cached_property
     def blocks(self) -> int:
         return -(-self.own // LANES)
 
@@ -95,7 +95,7 @@ class Shape:
         w = self.window
         return w.kernel == w.stride == (1, 1) and w.pads == ((0, 0), (0, 0))
 
-    @property
+    @cached_property
     def has_border(self) -> bool:
         folded = self.planes is not None and (
             self.planes.spaced != (1, 1) or any(p > 0 for pads in self.planes.window.pads for p in pads)
@@ -245,7 +245,8 @@ def _tilings(
 ) -> tuple[tuple[float, Tiling], ...]:
     """The cuts that fit the room in LSRAM, after their cycles. `target`: the one that kernels are planned for; many layers are
     alike."""
-    return tuple(_shared(s, t, planes) for t in _candidates(s, words, most, *room))
+    cost = costs()
+    return tuple(_shared(s, t, planes, cost) for t in _candidates(s, words, most, *room))
 
 
 def _candidates(s: Shape, words: int, most: int, size: int, most_words: int) -> Iterator[Tiling]:
@@ -270,10 +271,10 @@ def _candidates(s: Shape, words: int, most: int, size: int, most_words: int) -> 
             yield Tiling(rows, columns, chunk, chunks, (down, across), row_step, high, wide, pixels, turn)
 
 
-def _shared(s: Shape, t: Tiling, planes: int) -> tuple[float, Tiling]:
+def _shared(s: Shape, t: Tiling, planes: int, cost: Costs) -> tuple[float, Tiling]:
     """A cut whose blocks are shared by as many items as is best, after its cycles: those of the TEC with most work."""
     tiles, many = Tiles(s.n, s.oh, s.ow, t.rows, t.columns), s.blocks
-    item, block = _work(s, t, planes)
+    item, block = _work(s, t, planes, cost)
     most = min(many, max(1, -(-tasks() // (tiles.many * s.groups))))
     options = []
     for parts in sorted({-(-many // -(-many // parts)) for parts in range(1, most + 1)}):
@@ -288,10 +289,10 @@ def _shared(s: Shape, t: Tiling, planes: int) -> tuple[float, Tiling]:
     return min(options, key=itemgetter(0))
 
 
-def _work(s: Shape, t: Tiling, planes: int) -> tuple[float, Callable[[int, int], float]]:
+def _work(s: Shape, t: Tiling, planes: int, cost: Costs) -> tuple[float, Callable[[int, int], float]]:
     """About the cycles of an item, and those of each of its blocks by the rows and columns of the tile: transfers of inputs and
     weights, and products."""
-    (kh, kw), cost = s.window.kernel, costs()
+    kh, kw = s.window.kernel
     segments = planes * t.chunks * -(-kh // t.cells[0]) * -(-kw // t.cells[1])
     words = planes * t.chunks * t.chunk * kh * kw
     staged = t.input_rows * (cost.transfers(t.input_columns * t.chunk * 4) + t.input_columns * t.chunk / 8 + TRANSFER)
