@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from compass_core import switches, targets
-from compassc.driver.choices import collecting
 from compassc.driver.files import sha256_of, stage_files
 from compassc.driver.stages import STAGES, Stage, find_stage
+from compassc.settings.choices import collecting
 
 if TYPE_CHECKING:
     from compass_core.aipubin.kernelinfo import KernelFields

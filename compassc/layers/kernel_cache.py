@@ -16,7 +16,6 @@ from compass_core.files.cache import Cache, key_of
 from compass_core.hostcc import host
 from compass_core.hostcc.clang import find_clang
 from compass_core.hostcc.command import headers_hash
-from compassc.dsl import BuildManager
 from compassc.layers.layer_kernel import Kernel
 
 if TYPE_CHECKING:
@@ -70,6 +69,8 @@ class KernelCache:
         return function_of(kernel, self._source(kernel))
 
     def _compiled(self, kernel: Kernel) -> Path:
+        from compassc.dsl import BuildManager
+
         path = self._folder / f"{kernel.name}.o"
         function = program_of(kernel, self._source(kernel))
         self._folder.mkdir(parents=True, exist_ok=True)

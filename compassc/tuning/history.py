@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from compass_core import switches
 from compass_core.errors import CompassError, render
-from compassc.driver.choices import took
+from compassc.settings.choices import took
 from compassc.tuning import records
 from compassc.tuning.records import Record
 from compassc.tuning.space import Candidate, Space, key_of

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from compass_core import files, switches, targets
+from compass_core.aipubin.graphnote import read_note
 from compass_core.errors import CompassError
 from compass_core.reading import jsontext
 from compassc.cli import options
+from compassc.cli.build_report import tell
 from compassc.cli.console import Console
 from compassc.cli.option_types import Graphs
 from compassc.cli.outputs import hand_over, place
-from compassc.cli.single_stage import run_arrow
-from compassc.driver import Request
 from compassc.graph.files import is_graph
+from compassc.importers import refuse_models
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -77,12 +78,13 @@ def command(
     the built-in layers, whose kernels are compiled in GRAPH.compass beside the output. Element-wise layers join the
     kernel of the layer before them, with the same results.
     """
-    from compassc.importers import refuse_models
-
     refuse_models(source)
     if is_graph(source):
         _graph(console, source, output, target, given)
         return
+
+    from compassc.cli.single_stage import run_arrow
+    from compassc.driver import Request
 
     consts = options.load_consts(given["consts"])
     request = Request(target=target, shapes=given["shapes"], values=given["values"], consts=consts)
@@ -90,7 +92,6 @@ def command(
 
 
 def _graph(console: Console, source: Path, output: Path | None, target: str, given: Graphs) -> None:
-    from compassc.cli.build_report import tell
     from compassc.gbuilder.build import GraphOptions, build_model
 
     name = targets.load(target or switches.TARGET.get()).name
@@ -128,7 +129,6 @@ def _kernels(built: GraphBuild, folder: Path) -> None:
 
 def _picture(built: GraphBuild, title: str, page: Path, profile: Path | None) -> None:
     """Writes the page of a built graph. CompassError when the file is no profile of it."""
-    from compass_core.aipubin.graphnote import read_note
     from compassc.gbuilder.page import graph_page
 
     cycles: list[float] = []
