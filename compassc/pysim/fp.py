@@ -26,6 +26,25 @@ def in_double(f: Callable[..., Array], dtype: DataType, *arrays: Array) -> Array
     return narrow(np.asarray(f(*(a.astype(np.float64) for a in arrays))).astype(np.float32), dtype)
 
 
+_BEHIND = (1 << 29) - 1
+"""The bits of a double that float32 does not have."""
+_TINY = float.fromhex("0x1p-125")
+"""Sums as small as this may have fewer bits in float32."""
+
+
+def _doubtful(totals: Array) -> Array:
+    """Which sums of doubles could round to another float32 than the exact sums: those that seem to lie half-way."""
+    found: Array = (totals.view(np.int64) & _BEHIND) == (_BEHIND + 1) // 2
+    return found | (np.abs(totals) < _TINY)
+
+
+def _error(total: Array, product: Array, addend: Array) -> Array:
+    """What a sum in double lacks of the exact one."""
+    part = total - product
+    error: Array = (product - (total - part)) + (addend - part)
+    return error
+
+
 def fma(x: Array, y: Array, acc: Array) -> Array:
     """`x*y + acc` of float32 arrays with one rounding.
 
@@ -34,8 +53,9 @@ def fma(x: Array, y: Array, acc: Array) -> Array:
     """
     product, addend = x.astype(np.float64) * y.astype(np.float64), np.asarray(acc, dtype=np.float64)
     total = np.asarray(product + addend)
-    part = total - product
-    error = (product - (total - part)) + (addend - part)
+    if not _doubtful(total).any():
+        return total.astype(np.float32)
+    error = _error(total, product, addend)
     if not error.any():
         return total.astype(np.float32)
     even = (total.view(np.int64) & 1) == 0
@@ -43,37 +63,24 @@ def fma(x: Array, y: Array, acc: Array) -> Array:
     return np.where(inexact, np.nextafter(total, np.copysign(np.inf, error)), total).astype(np.float32)
 
 
-_BEHIND = (1 << 29) - 1
-"""The bits of a double that float32 does not have."""
-_TINY = float.fromhex("0x1p-125")
-"""Sums as small as this may have fewer bits in float32."""
-
-
 def fused_product(x: Array, y: Array, acc: Array) -> Array:
     """`acc + x @ y` of float32 matrices, where `acc = fma(x[:, k], y[k], acc)` for k = 0, 1, ..."""
     products = x.T[:, :, None].astype(np.float64) * y[:, None, :].astype(np.float64)
-    sums, total = np.empty_like(products), acc
-    for product, step in zip(products, sums):
-        np.add(product, total, out=step)
-        total = step.astype(np.float32)
-    if _rounds_once(products, sums, acc):
+    totals = np.empty_like(products)
+    total, wide = acc.copy(), acc.astype(np.float64)
+    for product, step in zip(products, totals):
+        np.add(product, wide, step)
+        total[...] = step
+        wide[...] = total
+    doubtful = _doubtful(totals)
+    if not doubtful.any():
+        return total
+    addends = np.concatenate([acc[None], totals[:-1].astype(np.float32)])[doubtful].astype(np.float64)
+    if not _error(totals[doubtful], products[doubtful], addends).any():
         return total
     for k in range(x.shape[1]):
         acc = fma(x[:, k, None], y[None, k], acc)
     return acc
-
-
-def _rounds_once(products: Array, sums: Array, first: Array) -> bool:
-    """Whether sums in double, each of a product and what was rounded to float32 before, round as the exact ones do: all
-    but those do that were rounded in double and seem to lie half-way."""
-    doubtful = (sums.view(np.int64) & _BEHIND) == (_BEHIND + 1) // 2
-    doubtful |= np.abs(sums) < _TINY
-    if not doubtful.any():
-        return True
-    addends = np.concatenate([first[None], sums[:-1].astype(np.float32)])[doubtful].astype(np.float64)
-    product, total = products[doubtful], sums[doubtful]
-    part = total - product
-    return not ((product - (total - part)) + (addends - part)).any()
 
 
 _INVERSE_LN2, _LN2_HIGH, _LN2_LOW = (float.fromhex(h) for h in ("0x1.715476p+0", "0x1.62e300p-1", "0x1.2fefa2p-17"))

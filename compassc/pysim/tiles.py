@@ -15,7 +15,7 @@ from ..language.tiles.machine import Work, op
 from ..language.tiles.tile import error
 from .memory import PyBuffer, PyPointer, Storage, index_of
 from .values import PyVar, python_number, pyvar
-from .whole_tiles import computed, lanes_of
+from .whole_tiles import computed, known, lanes_of
 
 _OPERATORS: dict[str, Callable[..., object]] = {
     **BINARY,
@@ -42,6 +42,7 @@ class PyMachine:
 
     eager = True
     computed = staticmethod(computed)
+    values = staticmethod(known)
     sample = staticmethod(lanes_of)
 
     @staticmethod

@@ -15,7 +15,7 @@ from ..language.tiles.dot import Product
 from ..language.tiles.machine import op
 from ..language.tiles.moves import JOINS, Reduced, identity
 from ..language.tiles.storage import Shape, Storage, extents
-from ..language.tiles.tile import Constant, Elementwise, Index, Stored
+from ..language.tiles.tile import Constant, Elementwise, Index, Known, Stored
 from . import fp
 from .meanings.arithmetic import tree_sum
 from .meanings.compare import halved
@@ -31,12 +31,10 @@ _ACROSS: dict[str, Callable[[Array], Array]] = {
 
 def computed(tile: object, to: Storage) -> bool:
     """Compute a tile into a storage; whether there is a way to that as a whole."""
-    values = _VALUES.get(type(tile))
-    if values is None:
-        return False
-    found = values(tile)
-    place(to, True)[:] = found
-    return True
+    values = known(tile)
+    if values is not None:
+        place(to, True)[:] = values
+    return values is not None
 
 
 def place(s: Storage, writes: bool = False) -> Array:
@@ -64,6 +62,12 @@ def values_of(tile: object) -> Array:
     return _VALUES[type(tile)](tile)
 
 
+def known(tile: object) -> Array | None:
+    """The elements of a tile that is computed; None of one that is loaded."""
+    values = _VALUES.get(type(tile))
+    return None if values is None else values(tile)
+
+
 def lanes_of(tile: object, dtype: DataType, shape: Shape) -> PyVar:
     """The elements of a tile that is spread over a shape, as one vector."""
     values, size = values_of(tile), extents(shape)
@@ -72,6 +76,11 @@ def lanes_of(tile: object, dtype: DataType, shape: Shape) -> PyVar:
 
 def _stored(tile: Stored) -> Array:
     return place(tile.storage)
+
+
+def _known(tile: Known) -> Array:
+    assert isinstance(tile.values, np.ndarray)
+    return tile.values
 
 
 def _constant(tile: Constant) -> Array:
@@ -149,6 +158,7 @@ _VALUES: dict[type, Callable[..., Array]] = {
     Constant: _constant,
     Index: _index,
     Elementwise: _elementwise,
+    Known: _known,
     Reduced: _reduced,
     Product: _product,
 }

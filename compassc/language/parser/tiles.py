@@ -137,6 +137,10 @@ class IRMachine:
         raise error(f"{what} with {kind_name(x)}", "tiles go together with tiles, scalars and numbers")
 
     @staticmethod
+    def values(tile: object) -> None:
+        return None
+
+    @staticmethod
     def sample(tile: object, dtype: DataType, shape: Shape) -> Value:
         return Value(E.Var("sample", dtype.with_lanes(WIDTH)))
 

@@ -84,6 +84,9 @@ class Machine(Protocol):
     def operand(self, x: object, what: str) -> Number:
         """A scalar operand of a tile, checked: a number or a scalar value."""
 
+    def values(self, tile: object) -> object:
+        """The elements of a tile, where the machine computes at once; None where it needs memory for that."""
+
     def sample(self, tile: object, dtype: DataType, shape: Shape) -> Computed:
         """The lanes of a tile that is spread over a shape where they are known, else some value of its type."""
 

@@ -10,7 +10,7 @@ from compassc.ops.numeric import literal
 
 from .machine import Machine, op
 from .storage import Shape, Storage, extents
-from .tile import Mask, Row, Tile, Vector, axis_arg, columns, elementwise, error, masked
+from .tile import Mask, Row, Tile, Vector, axis_arg, columns, elementwise, error, made, masked
 from .values import Computed, Number, Pointer
 
 Condition = bool | Computed
@@ -266,4 +266,4 @@ def reduced(tile: object, how: str, axis: object) -> Tile:
     result = Reduced(tile, how, number)
     if tile.shape[number] == 1:
         return elementwise(lambda x: op("cast")(x, str(result.dtype)), (tile,), what)
-    return result.stored() if tile.at.eager else result
+    return made(result)

@@ -345,9 +345,29 @@ def masked(active: int, lanes: int) -> Mask:
     return [k < active for k in range(lanes)]
 
 
+class Known(Tile):
+    """A tile whose elements a machine knows; it has no memory as long as nothing asks for that."""
+
+    def __init__(self, tile: Tile, values: object) -> None:
+        super().__init__(tile.at, tile.shape, tile.dtype)
+        self.values = values
+        self._stored: Stored | None = None
+
+    def reads(self, base: object, to: Storage | None = None) -> bool:
+        return False
+
+    def stored(self) -> Stored:
+        if self._stored is None:
+            self._stored = copied(self)
+        return self._stored
+
+
 def made(tile: Tile) -> Tile:
     """A tile that an expression makes: computed here where the machine does that."""
-    return tile.stored() if tile.at.eager and tile.dtype in STORAGE else tile
+    if not tile.at.eager or tile.dtype not in STORAGE:
+        return tile
+    values = tile.at.values(tile)
+    return tile.stored() if values is None else Known(tile, values)
 
 
 def elementwise(function: Callable[..., Computed], operands: tuple[object, ...], what: str) -> Tile:
