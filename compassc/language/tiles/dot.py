@@ -8,6 +8,7 @@ Floats: each element is `acc = fma(acc, a[i, k], b[k, j])` for k in order, in fl
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 
 from compassc.ir.dtypes import FLOAT32, DataType, dtype
@@ -15,7 +16,7 @@ from compassc.ir.dtypes import FLOAT32, DataType, dtype
 from .machine import Machine, Variable, op
 from .packed import GROUP, Packed, Turned, Words, of_words
 from .storage import Storage, extents
-from .tile import Constant, Elementwise, Mask, Row, Stored, Tile, Vector, columns, error, fill, spread
+from .tile import Constant, Elementwise, Mask, Row, Stored, Tile, Vector, columns, error, fill, made, spread
 from .values import Computed, Number, Pointer
 
 ROWS = 4
@@ -102,9 +103,12 @@ class Sums:
             return
         rows, cols = extents(self.to.shape)
         whole = rows // ROWS * ROWS
+        products = together(self.products)
+        for product in products:
+            product.begin()
 
         def some(count: int) -> Callable[[Number], None]:
-            return lambda i: columns(self.at, cols, WIDTH, partial(self._block, i, count))
+            return lambda i: columns(self.at, cols, WIDTH, partial(self._block, products, i, count))
 
         self.at.loop(0, whole, ROWS, some(ROWS))
         if rows > whole:
@@ -116,9 +120,9 @@ class Sums:
         place = self.to.pointer + i * self.to.pitch
         return lambda j, lanes, mask: op("vload")(place + j, mask, lanes)
 
-    def _block(self, i: Number, count: int, j: Number, lanes: int, mask: Mask) -> None:
+    def _block(self, products: list[_Factors], i: Number, count: int, j: Number, lanes: int, mask: Mask) -> None:
         """`count` rows from row i on, `lanes` columns from column j on."""
-        width = self.products[0].width(lanes)
+        width = products[0].width(lanes)
         parts = [(k, None if mask is None else mask[k : k + width]) for k in range(0, lanes, width)]
         pitch, kind = self.to.pitch, self.to.dtype
         places = [self.to.pointer + (i * pitch + j + r * pitch) for r in range(count)]
@@ -132,12 +136,21 @@ class Sums:
         sums = [
             [self.at.variable("total", old(row, *part) if zero is None else zero) for part in parts] for row in rows
         ]
-        for product in self.products:
+        for product in products:
             product.add(i, j, lanes, mask, sums)
         for place, row, totals in zip(places, rows, sums):
             for (k, part), total in zip(parts, totals):
                 value = total.get() if at_once else op("vadd")(old(row, k, part), total.get())
                 self.at.do("vstore", value, place + k, part)
+
+
+def together(products: list[_Factors]) -> list[_Factors]:
+    """The products, where neighbours that continue each other are one."""
+    made = products[:1]
+    for product in products[1:]:
+        joined = made[-1].continued(product)
+        made[-1:] = [made[-1], product] if joined is None else [joined]
+    return made
 
 
 def is_small(tile: Tile) -> bool:
@@ -156,6 +169,20 @@ class _Factors:
 
     def __init__(self, at: Machine, a: Storage, right: Packed) -> None:
         self.at, self.a, self.right = at, a, right
+
+    def continued(self, other: _Factors) -> _Factors | None:
+        """One product of greater depth, where the sides of another one lie behind those of this one."""
+        a, b = self.a, other.a
+        follows = a.base is b.base and a.pitch == b.pitch and b.first == a.first + self.right.depth
+        right = self.right.continued(other.right) if follows else None
+        if right is None:
+            return None
+        made = copy(self)
+        made.right = right
+        return made
+
+    def begin(self) -> None:
+        """Emit what has to be done before the loops."""
 
     def width(self, lanes: int) -> int:
         """Lanes of an accumulator, where there are so many columns."""
@@ -188,7 +215,9 @@ def _wide(value: Computed) -> Computed:
 class _Bytes(_Factors):
     def __init__(self, at: Machine, a: Storage, right: Packed) -> None:
         super().__init__(at, of_words(at, a), right)
-        self.words = at.retyped(self.a.pointer, "int32")
+
+    def begin(self) -> None:
+        self.words = self.at.retyped(self.a.pointer, "int32")
 
     def width(self, lanes: int) -> int:
         return 8
@@ -237,5 +266,4 @@ def product(a: object, b: object, acc: object, transposed: object) -> Tile:
         raise error(
             f"S.tile_dot: the accumulator is {start!r}", f'it is {rows}x{cols} of {kind}: S.tile_full(..., 0, "{kind}")'
         )
-    result = Product(a, b, start, bool(transposed))
-    return result.stored() if at.eager else result
+    return made(Product(a, b, start, bool(transposed)))

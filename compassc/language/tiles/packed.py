@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 
 from .machine import Machine, op
@@ -24,6 +25,8 @@ class Packed:
         rows, cols = extents(b.shape)
         self.depth, self.cols = (cols, rows) if transposed else (rows, cols)
         self.pointer, self.pitch = b.pointer, b.pitch
+        self.whole: object = b.base
+        """What it is a part of."""
 
     @property
     def bytes(self) -> int:
@@ -40,7 +43,16 @@ class Packed:
 
     def take(self, whole: Packed) -> None:
         """Lie in another one, of which it is a part."""
-        self.pointer = whole.pointer
+        self.pointer, self.whole = whole.pointer, whole
+
+    def continued(self, other: Packed) -> Packed | None:
+        """One of greater depth, where another one lies behind this one."""
+        behind = self.b.first + self.depth * self.b.pitch
+        if self.transposed or other.transposed or self.whole is not other.whole or behind != other.b.first:
+            return None
+        made = copy(self)
+        made.depth += other.depth
+        return made
 
 
 class Turned(Packed):
@@ -77,6 +89,7 @@ class Words(Packed):
         super().__init__(at, b, transposed)
         self.words = -(-self.depth // GROUP)
         self.pitch = self.cols + -self.cols % 8
+        self.whole = self
 
     @property
     def bytes(self) -> int:
@@ -97,8 +110,10 @@ class Words(Packed):
         return Words(self.at, replace(one, shape=shape), False)
 
     def take(self, whole: Packed) -> None:
+        super().take(whole)
         rows = (self.b.first - whole.b.first) // self.b.pitch
-        self.pointer = whole.pointer + rows * self.pitch if rows else whole.pointer
+        if rows:
+            self.pointer = whole.pointer + rows * self.pitch
 
     def work(self) -> None:
         self.pointer = self.at.allocate(self.b.dtype, self.words * self.pitch * GROUP, "")

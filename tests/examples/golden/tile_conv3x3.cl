@@ -113,9 +113,6 @@ __kernel void tile_conv3x3(__global char* src, __global char* flat, __global cha
     if (((0 < count_t3_1) && exists_t2_1) && exists_t3_1) {
       wait_events((1 << row_came));
     }
-    __lsram int* words_t0 = (__lsram int*)row_here;
-    __lsram int* words_t1 = (__lsram int*)(row_here + 32);
-    __lsram int* words_t2 = (__lsram int*)(row_here + 64);
     bool exists_t4_1 = cse_var_19;
     bool exists_t5_1 = cse_var_18;
     int end_t2_1 = cse_var_15;
@@ -124,9 +121,6 @@ __kernel void tile_conv3x3(__global char* src, __global char* flat, __global cha
     if (((0 < count_t4_1) && exists_t4_1) && exists_t5_1) {
       wait_events((1 << row_came_1));
     }
-    __lsram int* words_t3 = (__lsram int*)row_here_1;
-    __lsram int* words_t4 = (__lsram int*)(row_here_1 + 32);
-    __lsram int* words_t5 = (__lsram int*)(row_here_1 + 64);
     bool exists_t6_1 = (0 <= cse_var_20);
     bool exists_t7_1 = (cse_var_20 < h);
     int end_t3_1 = cse_var_15;
@@ -184,9 +178,9 @@ __kernel void tile_conv3x3(__global char* src, __global char* flat, __global cha
         AsyncDmaDirect_kGlobal_to_kLsram((int)(row_ahead_5 + cse_var_29), (int)(src + (((((cse_var_25 * w) * 32) + (_place_t0_2 * 1024)) + cse_var_29) - 32)), 32, 32, (count_t5_2 * 32), 32, row_came_2);
       }
     }
-    __lsram int* words_t6 = (__lsram int*)row_here_2;
-    __lsram int* words_t7 = (__lsram int*)(row_here_2 + 32);
-    __lsram int* words_t8 = (__lsram int*)(row_here_2 + 64);
+    __lsram int* words_t0 = (__lsram int*)row_here;
+    __lsram int* words_t1 = (__lsram int*)row_here_1;
+    __lsram int* words_t2 = (__lsram int*)row_here_2;
     for (int i_t2 = 0; i_t2 < 32; i_t2 += 4) {
       int cse_var_30 = (i_t2 * 32);
       int8 total_t0 = (int8)0;
@@ -205,7 +199,7 @@ __kernel void tile_conv3x3(__global char* src, __global char* flat, __global cha
       int8 total_t13 = (int8)0;
       int8 total_t14 = (int8)0;
       int8 total_t15 = (int8)0;
-      for (int i_t3 = 0; i_t3 < 8; i_t3 += 1) {
+      for (int i_t3 = 0; i_t3 < 24; i_t3 += 1) {
         int cse_var_32 = (i_t3 * 128);
         int cse_var_31 = ((i_t2 * 8) + i_t3);
         char32 right_t0 = __vload((__lsram char32*)(tile_t1 + cse_var_32), ALL_TRUE_b);
@@ -233,13 +227,13 @@ __kernel void tile_conv3x3(__global char* src, __global char* flat, __global cha
         total_t14 = __vqdpa(total_t14, left_t3, right_t2, ALL_TRUE_b);
         total_t15 = __vqdpa(total_t15, left_t3, right_t3, ALL_TRUE_b);
       }
-      for (int i_t4 = 0; i_t4 < 8; i_t4 += 1) {
+      for (int i_t4 = 0; i_t4 < 24; i_t4 += 1) {
         int cse_var_34 = (i_t4 * 128);
         int cse_var_33 = ((i_t2 * 8) + i_t4);
-        char32 right_t4 = __vload((__lsram char32*)(tile_t1 + (cse_var_34 + 1024)), ALL_TRUE_b);
-        char32 right_t5 = __vload((__lsram char32*)(tile_t1 + (cse_var_34 + 1056)), ALL_TRUE_b);
-        char32 right_t6 = __vload((__lsram char32*)(tile_t1 + (cse_var_34 + 1088)), ALL_TRUE_b);
-        char32 right_t7 = __vload((__lsram char32*)(tile_t1 + (cse_var_34 + 1120)), ALL_TRUE_b);
+        char32 right_t4 = __vload((__lsram char32*)(tile_t1 + (cse_var_34 + 3072)), ALL_TRUE_b);
+        char32 right_t5 = __vload((__lsram char32*)(tile_t1 + (cse_var_34 + 3104)), ALL_TRUE_b);
+        char32 right_t6 = __vload((__lsram char32*)(tile_t1 + (cse_var_34 + 3136)), ALL_TRUE_b);
+        char32 right_t7 = __vload((__lsram char32*)(tile_t1 + (cse_var_34 + 3168)), ALL_TRUE_b);
         char32 left_t4 = as_char32((int8)words_t1[cse_var_33]);
         total_t0 = __vqdpa(total_t0, left_t4, right_t4, ALL_TRUE_b);
         total_t1 = __vqdpa(total_t1, left_t4, right_t5, ALL_TRUE_b);
@@ -261,13 +255,13 @@ __kernel void tile_conv3x3(__global char* src, __global char* flat, __global cha
         total_t14 = __vqdpa(total_t14, left_t7, right_t6, ALL_TRUE_b);
         total_t15 = __vqdpa(total_t15, left_t7, right_t7, ALL_TRUE_b);
       }
-      for (int i_t5 = 0; i_t5 < 8; i_t5 += 1) {
+      for (int i_t5 = 0; i_t5 < 24; i_t5 += 1) {
         int cse_var_36 = (i_t5 * 128);
         int cse_var_35 = ((i_t2 * 8) + i_t5);
-        char32 right_t8 = __vload((__lsram char32*)(tile_t1 + (cse_var_36 + 2048)), ALL_TRUE_b);
-        char32 right_t9 = __vload((__lsram char32*)(tile_t1 + (cse_var_36 + 2080)), ALL_TRUE_b);
-        char32 right_t10 = __vload((__lsram char32*)(tile_t1 + (cse_var_36 + 2112)), ALL_TRUE_b);
-        char32 right_t11 = __vload((__lsram char32*)(tile_t1 + (cse_var_36 + 2144)), ALL_TRUE_b);
+        char32 right_t8 = __vload((__lsram char32*)(tile_t1 + (cse_var_36 + 6144)), ALL_TRUE_b);
+        char32 right_t9 = __vload((__lsram char32*)(tile_t1 + (cse_var_36 + 6176)), ALL_TRUE_b);
+        char32 right_t10 = __vload((__lsram char32*)(tile_t1 + (cse_var_36 + 6208)), ALL_TRUE_b);
+        char32 right_t11 = __vload((__lsram char32*)(tile_t1 + (cse_var_36 + 6240)), ALL_TRUE_b);
         char32 left_t8 = as_char32((int8)words_t2[cse_var_35]);
         total_t0 = __vqdpa(total_t0, left_t8, right_t8, ALL_TRUE_b);
         total_t1 = __vqdpa(total_t1, left_t8, right_t9, ALL_TRUE_b);
@@ -288,174 +282,6 @@ __kernel void tile_conv3x3(__global char* src, __global char* flat, __global cha
         total_t13 = __vqdpa(total_t13, left_t11, right_t9, ALL_TRUE_b);
         total_t14 = __vqdpa(total_t14, left_t11, right_t10, ALL_TRUE_b);
         total_t15 = __vqdpa(total_t15, left_t11, right_t11, ALL_TRUE_b);
-      }
-      for (int i_t6 = 0; i_t6 < 8; i_t6 += 1) {
-        int cse_var_38 = (i_t6 * 128);
-        int cse_var_37 = ((i_t2 * 8) + i_t6);
-        char32 right_t12 = __vload((__lsram char32*)(tile_t1 + (cse_var_38 + 3072)), ALL_TRUE_b);
-        char32 right_t13 = __vload((__lsram char32*)(tile_t1 + (cse_var_38 + 3104)), ALL_TRUE_b);
-        char32 right_t14 = __vload((__lsram char32*)(tile_t1 + (cse_var_38 + 3136)), ALL_TRUE_b);
-        char32 right_t15 = __vload((__lsram char32*)(tile_t1 + (cse_var_38 + 3168)), ALL_TRUE_b);
-        char32 left_t12 = as_char32((int8)words_t3[cse_var_37]);
-        total_t0 = __vqdpa(total_t0, left_t12, right_t12, ALL_TRUE_b);
-        total_t1 = __vqdpa(total_t1, left_t12, right_t13, ALL_TRUE_b);
-        total_t2 = __vqdpa(total_t2, left_t12, right_t14, ALL_TRUE_b);
-        total_t3 = __vqdpa(total_t3, left_t12, right_t15, ALL_TRUE_b);
-        char32 left_t13 = as_char32((int8)words_t3[(cse_var_37 + 8)]);
-        total_t4 = __vqdpa(total_t4, left_t13, right_t12, ALL_TRUE_b);
-        total_t5 = __vqdpa(total_t5, left_t13, right_t13, ALL_TRUE_b);
-        total_t6 = __vqdpa(total_t6, left_t13, right_t14, ALL_TRUE_b);
-        total_t7 = __vqdpa(total_t7, left_t13, right_t15, ALL_TRUE_b);
-        char32 left_t14 = as_char32((int8)words_t3[(cse_var_37 + 16)]);
-        total_t8 = __vqdpa(total_t8, left_t14, right_t12, ALL_TRUE_b);
-        total_t9 = __vqdpa(total_t9, left_t14, right_t13, ALL_TRUE_b);
-        total_t10 = __vqdpa(total_t10, left_t14, right_t14, ALL_TRUE_b);
-        total_t11 = __vqdpa(total_t11, left_t14, right_t15, ALL_TRUE_b);
-        char32 left_t15 = as_char32((int8)words_t3[(cse_var_37 + 24)]);
-        total_t12 = __vqdpa(total_t12, left_t15, right_t12, ALL_TRUE_b);
-        total_t13 = __vqdpa(total_t13, left_t15, right_t13, ALL_TRUE_b);
-        total_t14 = __vqdpa(total_t14, left_t15, right_t14, ALL_TRUE_b);
-        total_t15 = __vqdpa(total_t15, left_t15, right_t15, ALL_TRUE_b);
-      }
-      for (int i_t7 = 0; i_t7 < 8; i_t7 += 1) {
-        int cse_var_40 = (i_t7 * 128);
-        int cse_var_39 = ((i_t2 * 8) + i_t7);
-        char32 right_t16 = __vload((__lsram char32*)(tile_t1 + (cse_var_40 + 4096)), ALL_TRUE_b);
-        char32 right_t17 = __vload((__lsram char32*)(tile_t1 + (cse_var_40 + 4128)), ALL_TRUE_b);
-        char32 right_t18 = __vload((__lsram char32*)(tile_t1 + (cse_var_40 + 4160)), ALL_TRUE_b);
-        char32 right_t19 = __vload((__lsram char32*)(tile_t1 + (cse_var_40 + 4192)), ALL_TRUE_b);
-        char32 left_t16 = as_char32((int8)words_t4[cse_var_39]);
-        total_t0 = __vqdpa(total_t0, left_t16, right_t16, ALL_TRUE_b);
-        total_t1 = __vqdpa(total_t1, left_t16, right_t17, ALL_TRUE_b);
-        total_t2 = __vqdpa(total_t2, left_t16, right_t18, ALL_TRUE_b);
-        total_t3 = __vqdpa(total_t3, left_t16, right_t19, ALL_TRUE_b);
-        char32 left_t17 = as_char32((int8)words_t4[(cse_var_39 + 8)]);
-        total_t4 = __vqdpa(total_t4, left_t17, right_t16, ALL_TRUE_b);
-        total_t5 = __vqdpa(total_t5, left_t17, right_t17, ALL_TRUE_b);
-        total_t6 = __vqdpa(total_t6, left_t17, right_t18, ALL_TRUE_b);
-        total_t7 = __vqdpa(total_t7, left_t17, right_t19, ALL_TRUE_b);
-        char32 left_t18 = as_char32((int8)words_t4[(cse_var_39 + 16)]);
-        total_t8 = __vqdpa(total_t8, left_t18, right_t16, ALL_TRUE_b);
-        total_t9 = __vqdpa(total_t9, left_t18, right_t17, ALL_TRUE_b);
-        total_t10 = __vqdpa(total_t10, left_t18, right_t18, ALL_TRUE_b);
-        total_t11 = __vqdpa(total_t11, left_t18, right_t19, ALL_TRUE_b);
-        char32 left_t19 = as_char32((int8)words_t4[(cse_var_39 + 24)]);
-        total_t12 = __vqdpa(total_t12, left_t19, right_t16, ALL_TRUE_b);
-        total_t13 = __vqdpa(total_t13, left_t19, right_t17, ALL_TRUE_b);
-        total_t14 = __vqdpa(total_t14, left_t19, right_t18, ALL_TRUE_b);
-        total_t15 = __vqdpa(total_t15, left_t19, right_t19, ALL_TRUE_b);
-      }
-      for (int i_t8 = 0; i_t8 < 8; i_t8 += 1) {
-        int cse_var_42 = (i_t8 * 128);
-        int cse_var_41 = ((i_t2 * 8) + i_t8);
-        char32 right_t20 = __vload((__lsram char32*)(tile_t1 + (cse_var_42 + 5120)), ALL_TRUE_b);
-        char32 right_t21 = __vload((__lsram char32*)(tile_t1 + (cse_var_42 + 5152)), ALL_TRUE_b);
-        char32 right_t22 = __vload((__lsram char32*)(tile_t1 + (cse_var_42 + 5184)), ALL_TRUE_b);
-        char32 right_t23 = __vload((__lsram char32*)(tile_t1 + (cse_var_42 + 5216)), ALL_TRUE_b);
-        char32 left_t20 = as_char32((int8)words_t5[cse_var_41]);
-        total_t0 = __vqdpa(total_t0, left_t20, right_t20, ALL_TRUE_b);
-        total_t1 = __vqdpa(total_t1, left_t20, right_t21, ALL_TRUE_b);
-        total_t2 = __vqdpa(total_t2, left_t20, right_t22, ALL_TRUE_b);
-        total_t3 = __vqdpa(total_t3, left_t20, right_t23, ALL_TRUE_b);
-        char32 left_t21 = as_char32((int8)words_t5[(cse_var_41 + 8)]);
-        total_t4 = __vqdpa(total_t4, left_t21, right_t20, ALL_TRUE_b);
-        total_t5 = __vqdpa(total_t5, left_t21, right_t21, ALL_TRUE_b);
-        total_t6 = __vqdpa(total_t6, left_t21, right_t22, ALL_TRUE_b);
-        total_t7 = __vqdpa(total_t7, left_t21, right_t23, ALL_TRUE_b);
-        char32 left_t22 = as_char32((int8)words_t5[(cse_var_41 + 16)]);
-        total_t8 = __vqdpa(total_t8, left_t22, right_t20, ALL_TRUE_b);
-        total_t9 = __vqdpa(total_t9, left_t22, right_t21, ALL_TRUE_b);
-        total_t10 = __vqdpa(total_t10, left_t22, right_t22, ALL_TRUE_b);
-        total_t11 = __vqdpa(total_t11, left_t22, right_t23, ALL_TRUE_b);
-        char32 left_t23 = as_char32((int8)words_t5[(cse_var_41 + 24)]);
-        total_t12 = __vqdpa(total_t12, left_t23, right_t20, ALL_TRUE_b);
-        total_t13 = __vqdpa(total_t13, left_t23, right_t21, ALL_TRUE_b);
-        total_t14 = __vqdpa(total_t14, left_t23, right_t22, ALL_TRUE_b);
-        total_t15 = __vqdpa(total_t15, left_t23, right_t23, ALL_TRUE_b);
-      }
-      for (int i_t9 = 0; i_t9 < 8; i_t9 += 1) {
-        int cse_var_44 = (i_t9 * 128);
-        int cse_var_43 = ((i_t2 * 8) + i_t9);
-        char32 right_t24 = __vload((__lsram char32*)(tile_t1 + (cse_var_44 + 6144)), ALL_TRUE_b);
-        char32 right_t25 = __vload((__lsram char32*)(tile_t1 + (cse_var_44 + 6176)), ALL_TRUE_b);
-        char32 right_t26 = __vload((__lsram char32*)(tile_t1 + (cse_var_44 + 6208)), ALL_TRUE_b);
-        char32 right_t27 = __vload((__lsram char32*)(tile_t1 + (cse_var_44 + 6240)), ALL_TRUE_b);
-        char32 left_t24 = as_char32((int8)words_t6[cse_var_43]);
-        total_t0 = __vqdpa(total_t0, left_t24, right_t24, ALL_TRUE_b);
-        total_t1 = __vqdpa(total_t1, left_t24, right_t25, ALL_TRUE_b);
-        total_t2 = __vqdpa(total_t2, left_t24, right_t26, ALL_TRUE_b);
-        total_t3 = __vqdpa(total_t3, left_t24, right_t27, ALL_TRUE_b);
-        char32 left_t25 = as_char32((int8)words_t6[(cse_var_43 + 8)]);
-        total_t4 = __vqdpa(total_t4, left_t25, right_t24, ALL_TRUE_b);
-        total_t5 = __vqdpa(total_t5, left_t25, right_t25, ALL_TRUE_b);
-        total_t6 = __vqdpa(total_t6, left_t25, right_t26, ALL_TRUE_b);
-        total_t7 = __vqdpa(total_t7, left_t25, right_t27, ALL_TRUE_b);
-        char32 left_t26 = as_char32((int8)words_t6[(cse_var_43 + 16)]);
-        total_t8 = __vqdpa(total_t8, left_t26, right_t24, ALL_TRUE_b);
-        total_t9 = __vqdpa(total_t9, left_t26, right_t25, ALL_TRUE_b);
-        total_t10 = __vqdpa(total_t10, left_t26, right_t26, ALL_TRUE_b);
-        total_t11 = __vqdpa(total_t11, left_t26, right_t27, ALL_TRUE_b);
-        char32 left_t27 = as_char32((int8)words_t6[(cse_var_43 + 24)]);
-        total_t12 = __vqdpa(total_t12, left_t27, right_t24, ALL_TRUE_b);
-        total_t13 = __vqdpa(total_t13, left_t27, right_t25, ALL_TRUE_b);
-        total_t14 = __vqdpa(total_t14, left_t27, right_t26, ALL_TRUE_b);
-        total_t15 = __vqdpa(total_t15, left_t27, right_t27, ALL_TRUE_b);
-      }
-      for (int i_t10 = 0; i_t10 < 8; i_t10 += 1) {
-        int cse_var_46 = (i_t10 * 128);
-        int cse_var_45 = ((i_t2 * 8) + i_t10);
-        char32 right_t28 = __vload((__lsram char32*)(tile_t1 + (cse_var_46 + 7168)), ALL_TRUE_b);
-        char32 right_t29 = __vload((__lsram char32*)(tile_t1 + (cse_var_46 + 7200)), ALL_TRUE_b);
-        char32 right_t30 = __vload((__lsram char32*)(tile_t1 + (cse_var_46 + 7232)), ALL_TRUE_b);
-        char32 right_t31 = __vload((__lsram char32*)(tile_t1 + (cse_var_46 + 7264)), ALL_TRUE_b);
-        char32 left_t28 = as_char32((int8)words_t7[cse_var_45]);
-        total_t0 = __vqdpa(total_t0, left_t28, right_t28, ALL_TRUE_b);
-        total_t1 = __vqdpa(total_t1, left_t28, right_t29, ALL_TRUE_b);
-        total_t2 = __vqdpa(total_t2, left_t28, right_t30, ALL_TRUE_b);
-        total_t3 = __vqdpa(total_t3, left_t28, right_t31, ALL_TRUE_b);
-        char32 left_t29 = as_char32((int8)words_t7[(cse_var_45 + 8)]);
-        total_t4 = __vqdpa(total_t4, left_t29, right_t28, ALL_TRUE_b);
-        total_t5 = __vqdpa(total_t5, left_t29, right_t29, ALL_TRUE_b);
-        total_t6 = __vqdpa(total_t6, left_t29, right_t30, ALL_TRUE_b);
-        total_t7 = __vqdpa(total_t7, left_t29, right_t31, ALL_TRUE_b);
-        char32 left_t30 = as_char32((int8)words_t7[(cse_var_45 + 16)]);
-        total_t8 = __vqdpa(total_t8, left_t30, right_t28, ALL_TRUE_b);
-        total_t9 = __vqdpa(total_t9, left_t30, right_t29, ALL_TRUE_b);
-        total_t10 = __vqdpa(total_t10, left_t30, right_t30, ALL_TRUE_b);
-        total_t11 = __vqdpa(total_t11, left_t30, right_t31, ALL_TRUE_b);
-        char32 left_t31 = as_char32((int8)words_t7[(cse_var_45 + 24)]);
-        total_t12 = __vqdpa(total_t12, left_t31, right_t28, ALL_TRUE_b);
-        total_t13 = __vqdpa(total_t13, left_t31, right_t29, ALL_TRUE_b);
-        total_t14 = __vqdpa(total_t14, left_t31, right_t30, ALL_TRUE_b);
-        total_t15 = __vqdpa(total_t15, left_t31, right_t31, ALL_TRUE_b);
-      }
-      for (int i_t11 = 0; i_t11 < 8; i_t11 += 1) {
-        int cse_var_48 = (i_t11 * 128);
-        int cse_var_47 = ((i_t2 * 8) + i_t11);
-        char32 right_t32 = __vload((__lsram char32*)(tile_t1 + (cse_var_48 + 8192)), ALL_TRUE_b);
-        char32 right_t33 = __vload((__lsram char32*)(tile_t1 + (cse_var_48 + 8224)), ALL_TRUE_b);
-        char32 right_t34 = __vload((__lsram char32*)(tile_t1 + (cse_var_48 + 8256)), ALL_TRUE_b);
-        char32 right_t35 = __vload((__lsram char32*)(tile_t1 + (cse_var_48 + 8288)), ALL_TRUE_b);
-        char32 left_t32 = as_char32((int8)words_t8[cse_var_47]);
-        total_t0 = __vqdpa(total_t0, left_t32, right_t32, ALL_TRUE_b);
-        total_t1 = __vqdpa(total_t1, left_t32, right_t33, ALL_TRUE_b);
-        total_t2 = __vqdpa(total_t2, left_t32, right_t34, ALL_TRUE_b);
-        total_t3 = __vqdpa(total_t3, left_t32, right_t35, ALL_TRUE_b);
-        char32 left_t33 = as_char32((int8)words_t8[(cse_var_47 + 8)]);
-        total_t4 = __vqdpa(total_t4, left_t33, right_t32, ALL_TRUE_b);
-        total_t5 = __vqdpa(total_t5, left_t33, right_t33, ALL_TRUE_b);
-        total_t6 = __vqdpa(total_t6, left_t33, right_t34, ALL_TRUE_b);
-        total_t7 = __vqdpa(total_t7, left_t33, right_t35, ALL_TRUE_b);
-        char32 left_t34 = as_char32((int8)words_t8[(cse_var_47 + 16)]);
-        total_t8 = __vqdpa(total_t8, left_t34, right_t32, ALL_TRUE_b);
-        total_t9 = __vqdpa(total_t9, left_t34, right_t33, ALL_TRUE_b);
-        total_t10 = __vqdpa(total_t10, left_t34, right_t34, ALL_TRUE_b);
-        total_t11 = __vqdpa(total_t11, left_t34, right_t35, ALL_TRUE_b);
-        char32 left_t35 = as_char32((int8)words_t8[(cse_var_47 + 24)]);
-        total_t12 = __vqdpa(total_t12, left_t35, right_t32, ALL_TRUE_b);
-        total_t13 = __vqdpa(total_t13, left_t35, right_t33, ALL_TRUE_b);
-        total_t14 = __vqdpa(total_t14, left_t35, right_t34, ALL_TRUE_b);
-        total_t15 = __vqdpa(total_t15, left_t35, right_t35, ALL_TRUE_b);
       }
       __vstore((total_t0 + (int8)0), (__lsram int8*)(acc + cse_var_30), ALL_TRUE_w);
       __vstore((total_t1 + (int8)0), (__lsram int8*)(acc + (cse_var_30 + 8)), ALL_TRUE_w);
@@ -481,15 +307,15 @@ __kernel void tile_conv3x3(__global char* src, __global char* flat, __global cha
     int count_t6 = (end_t4 - low_t4);
     int scalar_t0 = shift;
     for (int i_t0 = 0; i_t0 < 32; i_t0 += 1) {
-      int cse_var_49 = (i_t0 * 32);
-      __vstore(__vexte(__vexte(__vnsrasr_s(__vload((__lsram int8*)(acc + cse_var_49), __vmov_w(286331153)), as_uint8((int8)scalar_t0), __vmov_w(286331153)), __vnsrasr_s(__vload((__lsram int8*)(acc + (cse_var_49 + 8)), __vmov_w(286331153)), as_uint8((int8)scalar_t0), __vmov_w(286331153))), __vexte(__vnsrasr_s(__vload((__lsram int8*)(acc + (cse_var_49 + 16)), __vmov_w(286331153)), as_uint8((int8)scalar_t0), __vmov_w(286331153)), __vnsrasr_s(__vload((__lsram int8*)(acc + (cse_var_49 + 24)), __vmov_w(286331153)), as_uint8((int8)scalar_t0), __vmov_w(286331153)))), (__lsram char32*)(tile_t0_here + cse_var_49), ALL_TRUE_b);
+      int cse_var_37 = (i_t0 * 32);
+      __vstore(__vexte(__vexte(__vnsrasr_s(__vload((__lsram int8*)(acc + cse_var_37), __vmov_w(286331153)), as_uint8((int8)scalar_t0), __vmov_w(286331153)), __vnsrasr_s(__vload((__lsram int8*)(acc + (cse_var_37 + 8)), __vmov_w(286331153)), as_uint8((int8)scalar_t0), __vmov_w(286331153))), __vexte(__vnsrasr_s(__vload((__lsram int8*)(acc + (cse_var_37 + 16)), __vmov_w(286331153)), as_uint8((int8)scalar_t0), __vmov_w(286331153)), __vnsrasr_s(__vload((__lsram int8*)(acc + (cse_var_37 + 24)), __vmov_w(286331153)), as_uint8((int8)scalar_t0), __vmov_w(286331153)))), (__lsram char32*)(tile_t0_here + cse_var_37), ALL_TRUE_b);
     }
     if (turn_t0_start < turn_t0_1) {
       wait_events((1 << tile_t0_went));
     }
     if (((0 < count_t6) && exists_t8) && exists_t9) {
-      int cse_var_50 = (low_t4 * 32);
-      AsyncDmaDirect_kLsram_to_kGlobal((int)(dst + ((((_place_t1_1 * w) * 32) + (_place_t0_1 * 1024)) + cse_var_50)), (int)(tile_t0_here + cse_var_50), 32, 32, (count_t6 * 32), 32, tile_t0_went);
+      int cse_var_38 = (low_t4 * 32);
+      AsyncDmaDirect_kLsram_to_kGlobal((int)(dst + ((((_place_t1_1 * w) * 32) + (_place_t0_1 * 1024)) + cse_var_38)), (int)(tile_t0_here + cse_var_38), 32, 32, (count_t6 * 32), 32, tile_t0_went);
     }
     turn_of_2 = (1 - turn_of_2);
   }

@@ -101,14 +101,14 @@ __kernel void tile_matmul(__global char* a, __global char* b, __global int* c, i
           AsyncDmaDirect_kGlobal_to_kLsram((int)(tb_ahead_1 + ((low_t2_2 * 128) + 0)), (int)(b + (((((_place_t0 * 32) + low_t2_2) * depth) + k_1) + 0)), count_t5_2, depth, (count_t5_2 * count_t4_2), 128, tb_came);
         }
       }
-      __lsram int* words_t0 = (__lsram int*)ta_here;
-      __lsram int* words_t1 = (__lsram int*)tb_here;
-      __lsram int* words_t2 = (__lsram int*)tile_t0;
+      __lsram int* words_t0 = (__lsram int*)tb_here;
+      __lsram int* words_t1 = (__lsram int*)tile_t0;
       for (int i_t0 = 0; i_t0 < 32; i_t0 += 1) {
         for (int i_t1 = 0; i_t1 < 32; i_t1 += 8) {
-          __vstore(__vload_stride((__lsram int8*)(words_t1 + ((i_t1 * 32) + i_t0)), 128, ALL_TRUE_w), (__lsram int8*)(words_t2 + ((i_t0 * 32) + i_t1)), ALL_TRUE_w);
+          __vstore(__vload_stride((__lsram int8*)(words_t0 + ((i_t1 * 32) + i_t0)), 128, ALL_TRUE_w), (__lsram int8*)(words_t1 + ((i_t0 * 32) + i_t1)), ALL_TRUE_w);
         }
       }
+      __lsram int* words_t2 = (__lsram int*)ta_here;
       for (int i_t2 = 0; i_t2 < 32; i_t2 += 4) {
         int cse_var_20 = (i_t2 * 32);
         int cse_var_19 = (cse_var_20 + 96);
@@ -149,22 +149,22 @@ __kernel void tile_matmul(__global char* a, __global char* b, __global int* c, i
           char32 right_t1 = __vload((__lsram char32*)(tile_t0 + (cse_var_22 + 32)), ALL_TRUE_b);
           char32 right_t2 = __vload((__lsram char32*)(tile_t0 + (cse_var_22 + 64)), ALL_TRUE_b);
           char32 right_t3 = __vload((__lsram char32*)(tile_t0 + (cse_var_22 + 96)), ALL_TRUE_b);
-          char32 left_t0 = as_char32((int8)words_t0[cse_var_21]);
+          char32 left_t0 = as_char32((int8)words_t2[cse_var_21]);
           total_t0 = __vqdpa(total_t0, left_t0, right_t0, ALL_TRUE_b);
           total_t1 = __vqdpa(total_t1, left_t0, right_t1, ALL_TRUE_b);
           total_t2 = __vqdpa(total_t2, left_t0, right_t2, ALL_TRUE_b);
           total_t3 = __vqdpa(total_t3, left_t0, right_t3, ALL_TRUE_b);
-          char32 left_t1 = as_char32((int8)words_t0[(cse_var_21 + 32)]);
+          char32 left_t1 = as_char32((int8)words_t2[(cse_var_21 + 32)]);
           total_t4 = __vqdpa(total_t4, left_t1, right_t0, ALL_TRUE_b);
           total_t5 = __vqdpa(total_t5, left_t1, right_t1, ALL_TRUE_b);
           total_t6 = __vqdpa(total_t6, left_t1, right_t2, ALL_TRUE_b);
           total_t7 = __vqdpa(total_t7, left_t1, right_t3, ALL_TRUE_b);
-          char32 left_t2 = as_char32((int8)words_t0[(cse_var_21 + 64)]);
+          char32 left_t2 = as_char32((int8)words_t2[(cse_var_21 + 64)]);
           total_t8 = __vqdpa(total_t8, left_t2, right_t0, ALL_TRUE_b);
           total_t9 = __vqdpa(total_t9, left_t2, right_t1, ALL_TRUE_b);
           total_t10 = __vqdpa(total_t10, left_t2, right_t2, ALL_TRUE_b);
           total_t11 = __vqdpa(total_t11, left_t2, right_t3, ALL_TRUE_b);
-          char32 left_t3 = as_char32((int8)words_t0[(cse_var_21 + 96)]);
+          char32 left_t3 = as_char32((int8)words_t2[(cse_var_21 + 96)]);
           total_t12 = __vqdpa(total_t12, left_t3, right_t0, ALL_TRUE_b);
           total_t13 = __vqdpa(total_t13, left_t3, right_t1, ALL_TRUE_b);
           total_t14 = __vqdpa(total_t14, left_t3, right_t2, ALL_TRUE_b);
