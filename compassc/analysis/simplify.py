@@ -48,7 +48,7 @@ class Simplifier:
         if found is None:
             found, before = self._once(e), e
             for _ in range(_ROUNDS):
-                if found is before or type(found) in _LEAVES:
+                if found is before or type(found) in _LEAVES or self._memo.get(found) is found:
                     break
                 found, before = self._once(found), found
             self._memo[e] = self._memo[found] = found
@@ -94,7 +94,10 @@ class Simplifier:
         self._collect(e, 1, form, atoms)
         self._join(form, atoms)
         new = self._rebuild(e, form, atoms)
-        return e if self.arith.interner.same(e, new) else new
+        if self.arith.interner.same(e, new):
+            return e
+        self._memo[new] = new  # of simplified parts
+        return new
 
     def _collect(self, e: Expr, scale: int, form: Linear, atoms: dict[int, Expr]) -> None:
         dtype = e.data_type

@@ -185,8 +185,9 @@ def walk_stmts(body: Body) -> Iterator[Stmt]:
     while stack:
         s = stack.pop()
         yield s
-        for nested in reversed(s.bodies()):
-            stack.extend(reversed(nested))
+        if bodies := s.bodies():
+            for nested in reversed(bodies):
+                stack.extend(nested[::-1])
 
 
 def rewrite(e: Expr, replace: Callable[[Expr], Expr | None]) -> Expr:

@@ -48,6 +48,9 @@ def _function(module: IRModule, f: PrimFunc) -> PrimFunc:
     held = sum(type(e) is E.Call and e.op == "alloc_event" for e in all_exprs(f.body, E.F_CALL))
     for spare in (1, 0):
         new = _Pipeline(turns, plans, target.events - held, spare).function(f)
+        arrays = [s.buffer for s in walk_stmts(new.body) if type(s) is S.Alloc and s.buffer.scope == "lsram"]
+        if sum(map(size_of, arrays)) <= target.lsram_bytes:
+            return new  # without sharing any
         taken = [room for room in rooms(new) if room.scope == "lsram"]
         if sum(room.bytes for room in taken) <= target.lsram_bytes:
             return new

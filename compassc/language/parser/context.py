@@ -27,6 +27,10 @@ from .values import ZERO, BufferValue, PointerValue, Value
 _T = TypeVar("_T")
 
 
+class Abandoned(Exception):
+    """A mistake in what is parsed to see whether it can be."""
+
+
 class FunctionContext:
     """One function while it is parsed: its names, and the statements made so far.
 
@@ -51,6 +55,7 @@ class FunctionContext:
         self.made: set[E.Var] = set()  # variables that keep values
         self.addressed: set[E.Var] = set()  # variables whose address was taken so far
         self.shapes: dict[E.Var, list[int | str | None]] = {}
+        self.attempts = 0  # under way: of these the first mistake is the end
         self.keeps_blocks = False
         self.lsram_bytes = 0  # of the target; of a function that others call, which have arrays too, it is not known
         self.awaited: list[tuple[object, Span | None]] = []  # work of which the statements are not made yet

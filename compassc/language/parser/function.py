@@ -17,7 +17,7 @@ from ...ops.typing import check_operator, is_literal
 from ..source import SET_TRACE, node_span
 from ..specs import BlockSpec
 from . import assign, loops, products, tuples
-from .context import FunctionContext
+from .context import Abandoned, FunctionContext
 from .flow import leaves
 from .folding import without_needless
 from .helpers import calls
@@ -80,6 +80,8 @@ class FunctionParser(FunctionContext):
             if held:
                 self.scope.check_held(held)
         except CompassError as error:
+            if self.attempts:
+                raise Abandoned from None
             for e in flat(error):
                 e.span = e.span or self.evaluator.place(node)
                 e.notes = (*e.notes, *reversed(self.chain))

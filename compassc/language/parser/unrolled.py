@@ -14,7 +14,7 @@ from ...ir import exprs as E
 from ...ir import stmts as S
 from ...ir.dtypes import INT32, DataType
 from .constants import items_of, unpacked
-from .context import FunctionContext
+from .context import Abandoned, FunctionContext
 from .errors import language_error
 from .values import Constant
 
@@ -48,9 +48,15 @@ def _parse(fp: FunctionContext, node: ast.For, turns: list[list[tuple[str, objec
 def attempt(fp: FunctionContext, parse: Callable[[], None]) -> bool:
     """Whether something is parsed without a mistake, and names stand for the same as before; if not, nothing of it stays."""
     state, first, before = fp.state(), len(fp.errors), fp.scope.names()
-    parse()
-    if len(fp.errors) == first and not fp.scope.changed_since(before):
-        return True
+    fp.attempts += 1
+    try:
+        parse()
+        if len(fp.errors) == first and not fp.scope.changed_since(before):
+            return True
+    except Abandoned:
+        pass
+    finally:
+        fp.attempts -= 1
     fp.restore(state)
     del fp.errors[first:]
     return False
