@@ -236,7 +236,7 @@ def _own_modules(place: _Place, folder: Path, found: FileRecorder) -> Iterator[N
 
 def _text(path: Path) -> str:
     try:
-        return files.read(path, TEXT_BYTES).decode("utf-8")
+        return files.read(path, TEXT_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         what = f"'{path}' is no Python file: it is not UTF-8 text"

@@ -24,6 +24,12 @@ def test_the_line_that_is_not_utf_8_is_named(compassc, text, line):
     assert done.status == 1 and f"kernel.py:{line}: error: 'kernel.py' is no Python file" in done.err
 
 
+def test_a_kernel_may_begin_with_a_byte_order_mark(compassc):
+    text = "from compassc.dsl import script as S\n\n\n@S.prim_func\ndef k(a: S.ptr('i32', 'global')):\n    a[0] = 1\n"
+    Path("kernel.py").write_text(text, encoding="utf-8-sig")
+    assert compassc("check", "kernel.py").status == 0
+
+
 @pytest.mark.parametrize("many", [1, 60, 61, 400])
 def test_of_many_names_the_first_are_listed(many):
     names = [f"name{n}" for n in range(many)]

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from compassc.language.tiles.tile import Index
 
 _T = TypeVar("_T")
+LONGEST_NUMBER = 1000
+"""Bits of a whole number that may be computed while a kernel is parsed: those that are real numbers, too, and can be shown."""
 _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
 _IDENTITY: dict[type, Callable[[object, Any], bool]] = {
     ast.Is: lambda a, b: a is b,
@@ -152,6 +154,10 @@ class Evaluator:
             if method is None:
                 raise unsupported(node)
             value = method(node)
+            if type(value) is int and value.bit_length() > LONGEST_NUMBER:
+                raise CompassError(
+                    f"a number of {value.bit_length()} bits", code="literal-range", help="numbers have up to 32 bits"
+                )
             if type(node) in _LEAVES:
                 return value
             if type(value) in (MetaVar, AllocSpec) and node not in self.named:
