@@ -42,7 +42,7 @@ class VectorTurns:
     def __init__(self, frame: FrameType | None) -> None:
         self._frame = frame
         self._done: set[int] = set()  # places of this turn
-        self._last: dict[tuple[int, int, bool], int] = {}  # of storage, byte, whether written: the last place so far
+        self._last: dict[tuple[Storage, int, bool], int] = {}  # of storage, byte, whether written: the last place
         self._is_serial = False
 
     def begin(self) -> None:
@@ -60,7 +60,7 @@ class VectorTurns:
         self._done.add(place)
         for byte in (b for span in spans for b in range(*span)):
             for early in (True, False) if writes else (True,):
-                if self._last.get((id(storage), byte, early), -1) > place:
+                if self._last.get((storage, byte, early), -1) > place:
                     raise failed(turns_apart(storage.name, early, writes))
-            key = (id(storage), byte, writes)
+            key = (storage, byte, writes)
             self._last[key] = max(place, self._last.get(key, -1))
