@@ -125,4 +125,32 @@ __COMPASS_NSR_ALL(short16, short, ushort16, ushort, bool16, , char32, uchar32, -
 __COMPASS_NSR_ALL(int8, int, uint8, uint, bool8, , char32, uchar32, -128, 127, 255)
 __COMPASS_NSR_ALL(int8, int, uint8, uint, bool8, _h, short16, ushort16, -32768, 32767, 65535)
 
+/* Four vectors that are narrowed to 8 bits with saturation, all lanes of them, and joined: hosts have instructions that do both. */
+#ifdef __AVX2__
+#define __COMPASS_SHIFTED(name, SHIFT)                                                                          \
+  __COMPASS_FN int8 name##_s(int8 x, uint8 s, bool8 m) { return SHIFT(x, s); }                                  \
+  __COMPASS_FN uint8 name##_u(int8 x, uint8 s, bool8 m) { return as_uint8(SHIFT(x, s)); }
+__COMPASS_SHIFTED(__wnsras, __compass_shr)
+__COMPASS_SHIFTED(__wnsrasr, __compass_round_shr)
+__COMPASS_FN short16 __wexte(int8 x, int8 y) {
+  return as_short16(__builtin_ia32_packssdw256(__builtin_astype(x, __compass_v8), __builtin_astype(y, __compass_v8)));
+}
+__COMPASS_FN ushort16 __wexte(uint8 x, uint8 y) { return as_ushort16(__wexte(as_int8(x), as_int8(y))); }
+__COMPASS_FN int8 __compass_in_order(int8 x) { return __builtin_shufflevector(x, x, 0, 4, 1, 5, 2, 6, 3, 7); }
+__COMPASS_FN char32 __wexte(short16 x, short16 y) {
+  return as_char32(__compass_in_order(as_int8(
+      __builtin_ia32_packsswb256(__builtin_astype(x, __compass_v16), __builtin_astype(y, __compass_v16)))));
+}
+__COMPASS_FN uchar32 __wexte(ushort16 x, ushort16 y) {
+  return as_uchar32(__compass_in_order(as_int8(
+      __builtin_ia32_packuswb256(__builtin_astype(x, __compass_v16), __builtin_astype(y, __compass_v16)))));
+}
+#else
+#define __wexte __vexte
+#define __wnsras_s __vnsras_s
+#define __wnsras_u __vnsras_u
+#define __wnsrasr_s __vnsrasr_s
+#define __wnsrasr_u __vnsrasr_u
+#endif
+
 #endif
