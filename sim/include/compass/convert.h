@@ -125,32 +125,45 @@ __COMPASS_NSR_ALL(short16, short, ushort16, ushort, bool16, , char32, uchar32, -
 __COMPASS_NSR_ALL(int8, int, uint8, uint, bool8, , char32, uchar32, -128, 127, 255)
 __COMPASS_NSR_ALL(int8, int, uint8, uint, bool8, _h, short16, ushort16, -32768, 32767, 65535)
 
-/* Four vectors that are narrowed to 8 bits with saturation, all lanes of them, and joined: hosts have instructions that do both. */
+/* Two or four vectors that are narrowed with saturation, all lanes of them, and joined: hosts have instructions that do both,
+ * of each half of a vector by itself. w: of four vectors, and what only shifts; p: of two. */
 #ifdef __AVX2__
-#define __COMPASS_SHIFTED(name, SHIFT)                                                                          \
-  __COMPASS_FN int8 name##_s(int8 x, uint8 s, bool8 m) { return SHIFT(x, s); }                                  \
-  __COMPASS_FN uint8 name##_u(int8 x, uint8 s, bool8 m) { return as_uint8(SHIFT(x, s)); }
-__COMPASS_SHIFTED(__wnsras, __compass_shr)
-__COMPASS_SHIFTED(__wnsrasr, __compass_round_shr)
-__COMPASS_FN short16 __wexte(int8 x, int8 y) {
-  return as_short16(__builtin_ia32_packssdw256(__builtin_astype(x, __compass_v8), __builtin_astype(y, __compass_v8)));
-}
-__COMPASS_FN ushort16 __wexte(uint8 x, uint8 y) { return as_ushort16(__wexte(as_int8(x), as_int8(y))); }
-__COMPASS_FN int8 __compass_in_order(int8 x) { return __builtin_shufflevector(x, x, 0, 4, 1, 5, 2, 6, 3, 7); }
-__COMPASS_FN char32 __wexte(short16 x, short16 y) {
-  return as_char32(__compass_in_order(as_int8(
-      __builtin_ia32_packsswb256(__builtin_astype(x, __compass_v16), __builtin_astype(y, __compass_v16)))));
-}
-__COMPASS_FN uchar32 __wexte(ushort16 x, ushort16 y) {
-  return as_uchar32(__compass_in_order(as_int8(
-      __builtin_ia32_packuswb256(__builtin_astype(x, __compass_v16), __builtin_astype(y, __compass_v16)))));
-}
+#define __COMPASS_SHIFTED(name, h, S, U, B, SHIFT)                                                              \
+  __COMPASS_FN S name##h##_s(S x, U s, B m) { return SHIFT(x, s); }                                             \
+  __COMPASS_FN U name##h##_u(S x, U s, B m) { return __builtin_astype(SHIFT(x, s), U); }
+#define __COMPASS_SHIFTS(h, S, U, B)                              \
+  __COMPASS_SHIFTED(__wnsras, h, S, U, B, __compass_shr)          \
+  __COMPASS_SHIFTED(__wnsrasr, h, S, U, B, __compass_round_shr)
+__COMPASS_SHIFTS(, int8, uint8, bool8)
+__COMPASS_SHIFTS(_h, int8, uint8, bool8)
+__COMPASS_SHIFTS(, short16, ushort16, bool16)
+#define __COMPASS_PACK(name, R, V, L, instruction, order)                                                       \
+  __COMPASS_FN R name(V x, V y) {                                                                               \
+    __compass_v##L a = __builtin_astype(x, __compass_v##L), b = __builtin_astype(y, __compass_v##L);            \
+    return __builtin_astype(order(as_int8(instruction(a, b))), R);                                              \
+  }
+#define __COMPASS_AS_PACKED(x) (x)
+__COMPASS_FN int8 __compass_order_of_two(int8 x) { return __builtin_shufflevector(x, x, 0, 1, 4, 5, 2, 3, 6, 7); }
+__COMPASS_FN int8 __compass_order_of_four(int8 x) { return __builtin_shufflevector(x, x, 0, 4, 1, 5, 2, 6, 3, 7); }
+__COMPASS_PACK(__wexte, short16, int8, 8, __builtin_ia32_packssdw256, __COMPASS_AS_PACKED)
+__COMPASS_PACK(__wexte, ushort16, uint8, 8, __builtin_ia32_packssdw256, __COMPASS_AS_PACKED)
+__COMPASS_PACK(__wexte, char32, short16, 16, __builtin_ia32_packsswb256, __compass_order_of_four)
+__COMPASS_PACK(__wexte, uchar32, ushort16, 16, __builtin_ia32_packuswb256, __compass_order_of_four)
+__COMPASS_PACK(__pexte, short16, int8, 8, __builtin_ia32_packssdw256, __compass_order_of_two)
+__COMPASS_PACK(__pexte, ushort16, uint8, 8, __builtin_ia32_packusdw256, __compass_order_of_two)
+__COMPASS_PACK(__pexte, char32, short16, 16, __builtin_ia32_packsswb256, __compass_order_of_two)
+__COMPASS_PACK(__pexte, uchar32, ushort16, 16, __builtin_ia32_packuswb256, __compass_order_of_two)
 #else
+#define __pexte __vexte
 #define __wexte __vexte
 #define __wnsras_s __vnsras_s
 #define __wnsras_u __vnsras_u
 #define __wnsrasr_s __vnsrasr_s
 #define __wnsrasr_u __vnsrasr_u
+#define __wnsras_h_s __vnsras_h_s
+#define __wnsras_h_u __vnsras_h_u
+#define __wnsrasr_h_s __vnsrasr_h_s
+#define __wnsrasr_h_u __vnsrasr_h_u
 #endif
 
 #endif
