@@ -144,7 +144,7 @@ def typed_nsr(
     typing=typed_nsr,
     c=_nsr_cases(),
     mask_aware=True,
-    cost=Cost("convert"),
+    cost=Cost("convert", {"__wnsra*": "convert"}),
     signs="narrowing",
     example=Example(
         'S.vstore(S.vnsr(S.vload(x), 2, saturate=True, with_round=True, to_h=True), out, mask="8T")',

@@ -80,7 +80,7 @@ def concat_dtype(types: list[DataType], part: str) -> DataType:
     operands=("*inps",),
     options=("part",),
     split="vconcat",
-    cost=Cost("permute", {"__vext*": "permute"}),
+    cost=Cost("permute", {"__vext*": "permute", "__wexte": "permute", "__pexte": "permute"}),
     example=Example('S.vstore(S.vconcat((S.vload(x), S.vload(y)), "even"), out)'),
     exempt=LANES_MOVED,
     types={"inps": "Sequence[Value]"},
