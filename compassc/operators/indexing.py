@@ -280,19 +280,23 @@ def _lifted(kind: DataType) -> int:
     return 0 if kind.range()[0] else 1 << kind.bits - 1
 
 
-def _turned(bits: Expr) -> Expr:
-    """The bits of a half in order as its values, both zeros 0; and back."""
-    return te.Select(bits < number(0, bits.dtype), number(-1 << 15, bits.dtype) - bits, bits)
+def _turned(bits: Expr, width: int = 16) -> Expr:
+    """The bits of a real of a width in order as its values, both zeros 0; and back."""
+    return te.Select(bits < number(0, bits.dtype), number(-1 << width - 1, bits.dtype) - bits, bits)
+
+
+def _together(data: Tensor, at: int) -> bool:
+    """Whether what the elements of an axis lie in is known to fit the memory of a TEC, as codes."""
+    extents = sizes(data)[at:]
+    return all(isinstance(n, int) for n in extents) and prod(extents) <= _CODED
 
 
 def _codes(data: Tensor, at: int, is_ascend: bool) -> _Codes | None:
     """None for elements that are too wide, or too many of them in a row."""
-    kind, (extent, *inner) = data.dtype, sizes(data)[at:]
+    kind, extent = data.dtype, sizes(data)[at]
     if kind.is_bool or kind.bytes > 2 or (kind.is_floating and kind.bytes != 2):
         return None
-    if not isinstance(extent, int) or any(not isinstance(n, int) for n in inner):
-        return None
-    if prod([extent, *inner]) > _CODED:
+    if not _together(data, at):
         return None
     bits, flags = max(extent - 1, 1).bit_length(), int(kind.is_floating)
     code = next((k for k in (INT16, INT32) if kind.bits + bits + flags <= k.bits), None)
@@ -424,6 +428,50 @@ def _picked_codes(data: Tensor, codes: _Codes, at: int, count: int, alone: bool)
     return te.compute(made, lambda *i: codes.value(_nth(found, i, at)), name="T_topk", tag="injective"), places
 
 
+def _picked_images(data: Tensor, keys: Tensor, at: int, count: int, is_ascend: bool) -> tuple[Tensor, Tensor]:
+    """As `_picked`, of floats: by their bits in order, of which those of an element that was found become the worst of all."""
+    shape, worst = sizes(data), greatest(INT32) if is_ascend else least(INT32)
+    kept = [*shape[:at], 1, *shape[at + 1 :]]
+    left: Tensor = te.compute(
+        shape, lambda *i: _turned(te.reinterpret(INT32, keys[i]), 32), name="T_codes", tag="elemwise"
+    )
+    found: list[Tensor] = []
+
+    def best(*i: Expr) -> Expr:
+        k = te.reduce_axis((0, shape[at]), name="k")
+        made: Expr = (smallest if is_ascend else largest)(left[(*i[:at], k, *i[at + 1 :])], axis=k)
+        return made
+
+    def first(value: Tensor) -> Callable[..., Expr]:
+        def place(*i: Expr) -> Expr:
+            k = te.reduce_axis((0, shape[at]), name="j")
+            hit = left[(*i[:at], k, *i[at + 1 :])] == value[i]
+            made: Expr = te.min(te.Select(hit, te.cast(k, INT32), greatest(INT32)), axis=k)
+            return made
+
+        return place
+
+    def without(before: Tensor, place: Tensor) -> Callable[..., Expr]:
+        def element(*i: Expr) -> Expr:
+            made: Expr = te.Select(i[at] == place[(*i[:at], 0, *i[at + 1 :])], worst, before[i])
+            return made
+
+        return element
+
+    for n in range(count):
+        if found:
+            left = te.compute(shape, without(left, found[-1]), name="T_codes", tag="elemwise")
+        value = te.compute(kept, best, name=f"T_best{n}", tag="comm_reduce")
+        found.append(te.compute(kept, first(value), name=f"T_place{n}", tag="comm_reduce_idx"))
+    places: Tensor = te.compute(
+        [*shape[:at], count, *shape[at + 1 :]], lambda *i: _nth(found, i, at), name="T_places", tag="injective"
+    )
+    inside: Tensor = te.compute(
+        sizes(places), lambda *i: _inside(places[i], shape[at], "clip"), name="T_inside", tag="injective"
+    )  # so that vectors of them can be gathered
+    return _at_places(data, inside, at), places
+
+
 def _at_places(data: Tensor, places: Tensor, at: int) -> Tensor:
     """The elements of data at places of an axis."""
     made: Tensor = te.compute(
@@ -471,6 +519,8 @@ def topk(
         codes = _codes(data, at, is_ascend)
         if codes is not None:
             best, first = _picked_codes(data, codes, at, k, ret_type == "values")
+        elif data.dtype == "float32" and at == data.ndim - 1 and _together(data, at):
+            best, first = _picked_images(data, keys, at, k, is_ascend)
         else:
             best, first = _picked(data, keys, at, k, is_ascend, ret_type == "values")
         first = first if dtype == "int32" else cast(first, dtype)

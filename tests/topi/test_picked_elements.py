@@ -39,6 +39,18 @@ def test_the_first_elements_are_in_order(case, kind, is_ascend):
         np.testing.assert_array_equal(found[0], np.take_along_axis(given, places, axis))
 
 
+@pytest.mark.parametrize("kind", ["float16", "float32"])
+def test_values_of_several_rows_a_turn_keep_their_signs(kind):
+    given = np.random.default_rng(0).choice([0.0, -0.0, -1.5, -np.inf, -7.25], (16, 80)).astype(kind)
+    given[8:] = -np.abs(given[8:])
+    x = te.placeholder(given.shape, kind, name="x")
+    out = topi.topk(x, 3, 1, "values")
+    found = np.zeros((16, 3), kind)
+    targets.build(topi.schedule(out, "X2_1204"), [x, out], "X2_1204")(given, found)
+    wanted = np.take_along_axis(given, np.argsort(-given, 1, kind="stable")[:, :3], 1)
+    assert found.tobytes() == wanted.tobytes()
+
+
 @pytest.mark.parametrize(("k", "ranked"), [(5, False), (17, True)])
 def test_few_of_long_rows_are_not_ranked(k, ranked):
     values = topi.topk(te.placeholder((4, 256), "int8", name="x"), k, 1, "values")

@@ -24,6 +24,7 @@ from compassc.topi.schedules.rows import (
     lanes_along,
     rows_in_lanes,
     shared_turns,
+    side_by_side,
     summed_axis,
     turns_of,
 )
@@ -50,8 +51,12 @@ from compassc.topi.schedules.stages import (
 
 KEPT = ("T_pad", "T_scatter_places")
 """Stages that the sums that read them have for themselves."""
+SHARED = ("T_scatter_places",)
+"""Those of them that all turns read whole: TECs compute them together."""
 COMPARED = ("T_codes",)
 """Stages whose elements are compared again and again, and are for that computed once."""
+_WRITTEN_OUT = 8
+"""How many turns of the loops over what is compared, of several rows at once, are written out."""
 BYTES_TOGETHER, TOGETHER = 36, 9
 """How many products are added one after another at most, of bytes and of others: more are more code."""
 
@@ -69,9 +74,14 @@ def shared_out(s: Schedule, target: Target, knobs: Knobs) -> None:
             for stage in (x for x in others if x.name in COMPARED):
                 last_in_lanes(stage, lanes_of(stage, knobs, 2 * width))
             continue
-        lanes = lanes_of(out, knobs, width)
+        lanes, together = lanes_of(out, knobs, width), 1
         if any(map(reduces, others)) and not reduces(out) and len(out.axis) > 1 and not knobs.chunk:
-            outer, _ = shared_turns(out, turns_of(out, others, knobs, width))
+            parts, turns = turns_of(out, others, knobs, width), prod(map(extent_of, out.axis[:-1]))
+            if any(x.name in COMPARED for x in others) and parts == [*[1] * (len(parts) - 1), 0]:
+                rows = extent_of(out.axis[-2])
+                together = max((n for n in (2, 4) if rows % n == 0 and turns >= n * found.tecs), default=1)
+                parts[-2] = together
+            outer, _ = shared_turns(out, parts)
         else:
             outer = shared_loop(out, knobs, found.tecs, _in_a_piece(out, knobs, width), True)
         out.bind(outer, te.thread_axis("threadIdx.x"))
@@ -92,6 +102,12 @@ def shared_out(s: Schedule, target: Target, knobs: Knobs) -> None:
                 in_vectors(stage, axis, extent, lanes_along(stage, knobs, width), 4)
             else:
                 inner_vectors(stage, knobs, 2 * width, True)
+                if together > 1 and reduces(stage) and along(stage) is not None:
+                    side_by_side(stage, together)
+                    around = next(a for a in stage.leaf_iter_vars if a.is_reduction)
+                    stage.unroll(stage.split(around, factor=_WRITTEN_OUT)[1])
+                elif together > 1 and stage.name in COMPARED:
+                    stage.unroll(stage.split(stage.leaf_iter_vars[-2], factor=_WRITTEN_OUT)[1])
 
 
 def _given_once(s: Schedule, out: Stage, outer: IterVar, stages: Sequence[Stage], target: Target) -> bool:
@@ -258,7 +274,10 @@ def sums_of_products(s: Schedule, target: Target, knobs: Knobs) -> None:
     out.bind(shared, te.thread_axis("threadIdx.x"))
     for stage in (x for x in computed_stages(s) if x is not out):
         stage.compute_at(out, shared)
-        if stage is not total and not as_transfers(stage):
+        if stage.name in SHARED:
+            stage.compute_root()
+            _root(stage, knobs, tecs, 4 * width)  # words that become one vector of bytes
+        elif stage is not total and not as_transfers(stage):
             last_in_lanes(stage, lanes_of(stage, knobs, width))
     if total is not out:
         last_in_lanes(out, lanes_of(out, knobs, width))

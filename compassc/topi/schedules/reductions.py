@@ -12,7 +12,7 @@ from compassc.te.errors import ScheduleError
 from compassc.te.schedule import Schedule, Stage
 from compassc.te.tensor import PlaceholderOp, Tensor, tensor_of
 from compassc.topi.schedules.knobs import Knobs
-from compassc.topi.schedules.rows import configuration, in_rows, in_vectors, lanes_along, summed_axis
+from compassc.topi.schedules.rows import configuration, in_rows, in_vectors, lanes_along, side_by_side, summed_axis
 from compassc.topi.schedules.stages import (
     along,
     computed_stages,
@@ -84,19 +84,9 @@ def _rows(
         assert axis is not None
         in_vectors(stage, axis, extent, lanes_along(stage, knobs, found.vector_bytes), 4)
         if neighbours % 2 == 0:
-            _side_by_side(stage, dividing(neighbours, (4, 2)))
+            side_by_side(stage, dividing(neighbours, (4, 2)))
     if out not in sums and out.leaf_iter_vars[-1] is not shared:
         inner_vectors(out, knobs, found.vector_bytes, False)
-
-
-def _side_by_side(stage: Stage, count: int) -> None:
-    """So many rows at once, so that none waits for its own sum."""
-    *around, lanes = stage.leaf_iter_vars
-    single = [a for a in stage.axis if extent_of(a) == 1]
-    at = max(n for n, a in enumerate(around) if not a.is_reduction and a not in single)
-    outer, inner = stage.split(around[at], factor=count)
-    stage.reorder(*around[:at], outer, *around[at + 1 :], inner, lanes)
-    stage.unroll(inner)
 
 
 def _columns(s: Schedule, out: Stage, sums: Sequence[Stage], target: Target, knobs: Knobs) -> None:

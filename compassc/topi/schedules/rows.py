@@ -256,3 +256,13 @@ def rows_in_lanes(out: Stage, last: IterVar, knobs: Knobs, width: int) -> None:
     if all(1 < extent_of(a) <= 3 for a in out.reduce_axis):
         for axis in out.reduce_axis:
             out.unroll(axis)
+
+
+def side_by_side(stage: Stage, count: int) -> None:
+    """So many rows at once, so that none waits for its own sum."""
+    *around, lanes = stage.leaf_iter_vars
+    single = [a for a in stage.axis if extent_of(a) == 1]
+    at = max(n for n, a in enumerate(around) if not a.is_reduction and a not in single)
+    outer, inner = stage.split(around[at], factor=count)
+    stage.reorder(*around[:at], outer, *around[at + 1 :], inner, lanes)
+    stage.unroll(inner)
