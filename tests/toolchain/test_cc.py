@@ -80,9 +80,26 @@ def test_a_text_is_complete_whose_lines_bring_headers_of_the_dialect_alone():
         "/* #include <a.h> */",
         "__has_includes",
         "#includes",
+        "#define A(x) #x\\\n include",
     ):
         assert command.is_complete(f"{text}\n", ()), text
-    for text in ("#include <a.h>", " \t# include <a.h>", "x\n#embed <a>", "#import <a.h>", "#if __has_include(<a.h>)"):
+    for text in (
+        "#include <a.h>",
+        " \t# include <a.h>",
+        "x\n#embed <a>",
+        "#import <a.h>",
+        "#if __has_include(<a.h>)",
+        "#include <compass/../a.h>",
+        "%:include <a.h>",
+        "\f#include <a.h>",
+        "x\r#include <a.h>",
+        "/* */ #include <a.h>",
+        "# /* */ include <a.h>",
+        "#\\\ninclude <a.h>",
+        "#inc\\\nlude <a.h>",
+        "??=include <a.h>",
+        "#include A",
+    ):
         assert not command.is_complete(f"{text}\n", ()), text
     assert not command.is_complete("", ("-include", "a.h"))
 

@@ -49,7 +49,12 @@ _X86_ONLY = (
 )
 _INCLUDE_OPTIONS = ("-I", "-iquote", "-isystem", "-idirafter", "-include", "-imacros")
 """Options that name a folder or a file for `#include`, behind them or in the next word."""
-_OTHER_FILES = re.compile(r"#[ \t]*(?:include|include_next|import|embed)\b(?![ \t]*<compass/)")
+_OTHER_FILES = re.compile(
+    r"#\s*(?:/\*|\\|(?:include|include_next|import|embed)\b(?![ \t]*<compass/\w+\.h>)|\w*\\[ \t]*[\r\n])"
+)
+"""A directive that names another file, and one that cannot be told: a comment or a spliced line stands in its name."""
+_HASHES = ("%:", "??=")
+"""Other spellings of the hash of a directive."""
 _QUESTION = re.compile(r"\b__has_(?:include|include_next|embed)\b")
 _OUTPUT = (
     "-O2",
@@ -100,13 +105,15 @@ def is_complete(text: str, flags: Sequence[str]) -> bool:
     files = any(option in ("-include", "-imacros") for option, _ in _includes_apart(flags))
     if files or ("__has_" in text and _QUESTION.search(text)):
         return False
+    for spelling in _HASHES:
+        text = text.replace(spelling, "#")
     return not any(_begins_line(text, match.start()) for match in _OTHER_FILES.finditer(text))
 
 
 def _begins_line(text: str, at: int) -> bool:
-    while at and text[at - 1] in " \t":
+    while at and text[at - 1] in " \t\v\f":
         at -= 1
-    return not at or text[at - 1] == "\n"
+    return not at or text[at - 1] in "\r\n" or text.endswith("*/", 0, at)
 
 
 def behind_header(preprocessed: str, name: str) -> str:
