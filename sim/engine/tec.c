@@ -91,6 +91,7 @@ static void end_task(struct tec *tec) {
   self = NULL;
   if (atomic_fetch_sub(&core->unfinished, 1) != 1) return;
   enter_next_phase(core);
+  atomic_store(&core->over, true); /* not before: this phase must not end a barrier of the next group */
   atomic_fetch_add(&ended_groups, 1);
   if (atomic_load(&main_waits)) futex_wake_all(&ended_groups);
 }
@@ -281,6 +282,7 @@ void start_group(struct core *core, const struct task *tasks, uint32_t count) {
   barrier_reset(core, count);
   atomic_store(&core->pauses, false);
   atomic_store(&core->unfinished, count);
+  atomic_store(&core->over, false);
   if (schedule_on) schedule_begin_group(first->id, count);
   atomic_store(&core->tasks, count);
   wake_threads(core, tasks, count);
@@ -290,7 +292,7 @@ void start_group(struct core *core, const struct task *tasks, uint32_t count) {
 static bool retire_groups(uint32_t all) {
   uint32_t busy = 0;
   for (uint32_t i = 0; i < device.cores; i++) {
-    if (cores[i].party && atomic_load(&cores[i].unfinished) == 0) cores[i].party = 0;
+    if (cores[i].party && atomic_load(&cores[i].over)) cores[i].party = 0;
     busy |= (uint32_t)(cores[i].party != 0) << i;
   }
   return all ? !(busy & all) : busy != (1u << device.cores) - 1;

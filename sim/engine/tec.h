@@ -32,6 +32,7 @@ struct core {
   _Atomic uint32_t tasks;      /* its tasks, and how many of them threads have taken: what they wait for */
   _Atomic uint32_t idle;       /* of its threads that help those that sleep until a group begins */
   _Atomic uint32_t unfinished; /* TECs of the group still running */
+  _Atomic bool over;           /* none is, and the phase is the next one: another group may begin */
   _Atomic uint32_t meeting;    /* see barrier.c */
   _Atomic uint32_t phase;      /* grows with each barrier that opens, and at the end of the group */
   _Atomic uint32_t sleepers;   /* threads that sleep until the phase is another one */
