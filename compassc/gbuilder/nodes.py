@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from compass_core.aipubin.dtypes import element_dtype
-from compass_core.arrays import Array
+from compass_core.arrays import content_of
 from compass_core.errors import CompassError
 from compassc.gbuilder.plugin_api import OpType, Tensor, register_optype
 from compassc.graph import Graph, Layer
@@ -114,10 +114,3 @@ def _constant(layer: Layer, name: str) -> Tensor:
     made.dtype = str(layer.attributes.get(f"{name}_type", array.dtype.name))
     made.content = content_of(array)
     return made
-
-
-def content_of(array: Array) -> memoryview:
-    """The bytes of an array, without a copy where it is contiguous."""
-    import numpy as np
-
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

@@ -28,7 +28,7 @@ def load(path: Path | str, weights: Path | None = None) -> Graph:
     if binary is not None:
         claims.reads(binary)
     content = files.read(path, TEXT_BYTES).decode("utf-8", "replace")
-    return text.read(content, files.read(binary) if binary is not None else b"", str(path))
+    return text.read(content, files.view(binary) if binary is not None else b"", str(path))
 
 
 def weights_of(path: Path) -> Path | None:
@@ -50,6 +50,6 @@ def save(graph: Graph, path: Path | str, weights: Path | None = None) -> Path:
             f"a graph is two files, text and constants, which cannot both be '{path}'", code="usage", help=help
         )
     named = replace(graph, attributes={**graph.attributes, "model_bin": f"./{binary.name}"})
-    content, constants = text.write(named)
+    content, constants = text.in_pieces(named)
     files.write_all({path: content, binary: constants})
     return binary

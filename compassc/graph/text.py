@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from compass_core.arrays import Array
+from compass_core.arrays import Array, content_of
 from compass_core.errors import Span
 from compass_core.errors.suggest import help_for
+from compass_core.files.pieces import Pieces
 from compass_core.reading.budget import Budget
 from compass_core.reading.limits import COMPUTED_BYTES, COMPUTED_ELEMENTS, FILE_BYTES, TENSOR_ELEMENTS
 from compassc.graph.dtypes import numpy_dtype
@@ -51,10 +52,17 @@ def read(text: str, weights: bytes | memoryview = b"", path: str = "compass_ir.t
 
 def write(graph: Graph) -> tuple[str, bytes]:
     """Text and binary file of a graph. CompassError when a name or a word could not be read back."""
-    weights = bytearray()
+    written, weights = in_pieces(graph)
+    return written, bytes(weights)
+
+
+def in_pieces(graph: Graph) -> tuple[str, Pieces]:
+    """As `write`, without another copy of the constants."""
+    weights = _Weights()
     main = _sections(graph, weights, "model_name")
     inner = [_sections(g, weights, "subgraph_name") for g in graph.subgraphs.values()]
-    return format_ir(CompassIR(main[0], main[1:], [SubgraphIR(s[0], s[1:]) for s in inner])), bytes(weights)
+    written = format_ir(CompassIR(main[0], main[1:], [SubgraphIR(s[0], s[1:]) for s in inner]))
+    return written, Pieces(weights.parts)
 
 
 # ------------------------------------------------------------------------------------------------------------- reading
@@ -295,7 +303,23 @@ def _unused(layers: Sequence[Layer]) -> list[Tensor]:
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
-def _sections(graph: Graph, weights: bytearray, title: str) -> list[Section]:
+class _Weights:
+    """The constants so far, and how many bytes they are."""
+
+    def __init__(self) -> None:
+        self.parts: list[Pieces] = []
+        self.size = 0
+
+    def add(self, array: Array, layer: Layer) -> int:
+        """Adds a constant of a layer. Gives where it lies."""
+        at = self.size
+        self.size += array.nbytes
+        FILE_BYTES.check(self.size, f"the constants up to those of '{layer.name}'")
+        self.parts.append(Pieces(lambda: [content_of(array)], array.nbytes))
+        return at
+
+
+def _sections(graph: Graph, weights: _Weights, title: str) -> list[Section]:
     """Header and layers of a graph; its constants are added to `weights`."""
     header = Section(
         {
@@ -309,7 +333,7 @@ def _sections(graph: Graph, weights: bytearray, title: str) -> list[Section]:
     return [header, *(Section(_values(i, layer, weights)) for i, layer in enumerate(graph.layers))]
 
 
-def _values(number: int, layer: Layer, weights: bytearray) -> dict[str, Value]:
+def _values(number: int, layer: Layer, weights: _Weights) -> dict[str, Value]:
     values: dict[str, Value] = {"layer_id": number, "layer_name": layer.name, "layer_type": layer.type}
     for end, tensors in (("bottom", layer.inputs), ("top", layer.outputs)):
         values[f"layer_{end}"] = [t.name for t in tensors]
@@ -324,9 +348,8 @@ def _values(number: int, layer: Layer, weights: bytearray) -> dict[str, Value]:
     kept = dict(layer.attributes)
     for key, array in layer.constants.items():
         values[f"{key}_type"] = kept.pop(f"{key}_type", IRDType(array.dtype.name))
-        values |= {f"{key}_offset": len(weights), f"{key}_size": array.nbytes, f"{key}_shape": list(array.shape)}
-        FILE_BYTES.check(len(weights) + array.nbytes, f"the constants up to those of '{layer.name}'")
-        weights += array.tobytes()
+        at = weights.add(array, layer)
+        values |= {f"{key}_offset": at, f"{key}_size": array.nbytes, f"{key}_shape": list(array.shape)}
     values |= kept
     if quantised:
         values["activation_quantization_axis"] = ["None" if t.axis is None else t.axis for t in layer.outputs]

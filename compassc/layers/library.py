@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compass_core import files, switches
-from compass_core.arrays import Array
+from compass_core.arrays import Array, content_of
 from compass_core.errors import CompassError
 from compass_core.files import claims
 from compass_core.files.pieces import Pieces
@@ -25,7 +25,7 @@ from compass_core.progress import told
 from compassc.gbuilder import plugin_api
 from compassc.gbuilder.build import GraphOptions
 from compassc.gbuilder.memory import owner
-from compassc.gbuilder.nodes import Node, Nodes, content_of
+from compassc.gbuilder.nodes import Node, Nodes
 from compassc.gbuilder.plugin_api import BuilderOpPlugin, BuilderParams, SubgraphNode
 from compassc.gbuilder.plugin_host import Groups, Match, OnAiff, Plugin
 from compassc.graph import Layer, Tensor

@@ -21,3 +21,10 @@ def base_of(array: Array) -> Array:
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
+
+
+def content_of(array: Array) -> memoryview:
+    """The bytes of an array, without a copy where it is contiguous."""
+    import numpy as np
+
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

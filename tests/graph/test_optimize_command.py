@@ -16,6 +16,7 @@ from compassc.graph.passes import optimise
 from compassc.graph.run import run_graph
 from compassc.graph.specialise import specialise
 from compassc.graph.verify import Stage, check
+from tests.memory import peak_of_memory
 
 FOLDER = Path(__file__).parents[1] / "data" / "graphs"
 FLOATS = sorted(FOLDER.glob("*/float.txt"))
@@ -139,3 +140,18 @@ def test_a_graph_with_several_faults_names_all():
         "m.txt:11: .*make .3, 1., but it has 'y' .1, 3.",
     ):
         assert any(re.search(wanted, m) for m in messages), (wanted, messages)
+
+
+def test_constants_are_not_copied_on_their_way_through(tmp_path):
+    """From file to file: those that no pass changes are there once."""
+    g = GraphBuilder("net")
+    x = g.input("x", (1, 1024), "float32")
+    given = {"weights": np.ones((2048, 1024), "float32"), "biases": np.zeros(2048, "float32")}
+    named = {"num_output": 2048, "with_activation": "NONE"}
+    (y,) = g.layer("FullyConnected", [x], name="y", outputs=[((1, 2048), "float32")], attributes=named, constants=given)
+    save(g.finish([y]), tmp_path / "a.txt")
+    for _ in range(2):  # what is imported counts the first time alone
+        with peak_of_memory() as peak:
+            save(optimise(load(tmp_path / "a.txt")), tmp_path / "b.txt")
+    assert peak() < 0.2 * given["weights"].nbytes
+    assert (tmp_path / "b.bin").read_bytes() == (tmp_path / "a.bin").read_bytes()

@@ -8,14 +8,14 @@ where the pass's docstring says that sums and products are put together otherwis
 from __future__ import annotations
 
 from compassc.graph.graph import Graph
-from compassc.graph.text import write
+from compassc.graph.text import in_pieces
 from compassc.graph.verify import check
 from compassc.pass_manager import Folder, PassOptions, pipeline_names, run_pipeline
 
 
 def _text(graph: Graph, functions: tuple[str, ...] = ()) -> str:
     """The graph's text, of the named layers only when there are names."""
-    text = write(graph)[0]
+    text = in_pieces(graph)[0]
     if not functions:
         return text
     sections = text.split("\n\n")

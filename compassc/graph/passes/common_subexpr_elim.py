@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import replace
 
+from compass_core.arrays import content_of
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer
 from compassc.graph.tensor import Tensor
@@ -45,12 +46,12 @@ def _key(layer: Layer) -> Hashable:
         tuple(t.name for t in layer.inputs),
         tuple(replace(t, name="") for t in layer.outputs),
         tuple(sorted((key, format_value(value)) for key, value in layer.attributes.items())),
-        tuple(sorted((key, a.dtype.name, a.shape, _content(a.tobytes())) for key, a in layer.constants.items())),
+        tuple(sorted((key, a.dtype.name, a.shape, _content(content_of(a))) for key, a in layer.constants.items())),
     )
 
 
-def _content(data: bytes) -> bytes:
+def _content(data: memoryview) -> bytes:
     """The bytes, or a hash of many that no two contents share."""
     from hashlib import sha256
 
-    return data if len(data) <= 64 else sha256(data).digest()
+    return bytes(data) if len(data) <= 64 else sha256(data).digest()
