@@ -3,8 +3,9 @@
 Before: allocations have one constant extent and may stand in any block.
 After: a function begins with its allocations, in the order of their first use. Arrays in lsram or shared memory of equal
 element type whose live ranges do not overlap are one array of the larger size, under the name of the first. A pointer kept in
-a variable keeps its array alive to the end of that variable's block; one that is assigned, stored, returned or given to
-an asynchronous operation keeps it alive for good. Arrays in shared memory only share across a barrier.
+a variable keeps its array alive to the end of that variable's block; one that is assigned, stored, returned, taken as a
+number or given to an asynchronous operation keeps it alive for good. What is loaded through a pointer is none. Arrays in
+shared memory only share across a barrier.
 """
 
 from __future__ import annotations
@@ -151,23 +152,23 @@ class _Liveness:
         addresses: set[Var] = set()
         if type(s) is S.BufferStore:
             accesses.add(s.buffer.data)
-        asynchronous = False
+        kept = False
         for root in s.exprs():
             if type(s) is S.BufferStore and root is s.buffer.data:
                 continue
-            asynchronous |= self._scan(root, accesses, addresses)
+            kept |= self._scan(root, accesses, addresses)
         for var in accesses | addresses:
             array = self.arrays.get(var) or self.aliases.get(var)
             if array is None:
                 continue
             self._use(array)
             if var in addresses:
-                self._address(s, array, block, asynchronous)
+                self._address(s, array, block, kept)
 
-    def _address(self, s: Stmt, array: _Array, block: _Block, asynchronous: bool) -> None:
-        if asynchronous or type(s) in _ESCAPES:
+    def _address(self, s: Stmt, array: _Array, block: _Block, kept: bool) -> None:
+        if kept or (isinstance(s, _ESCAPES) and s.value is not None and _may_be_address(s.value)):
             array.escapes = True
-        elif type(s) is S.Let:
+        elif type(s) is S.Let and _may_be_address(s.value):
             self.aliases[s.var] = array
             block.waiting.append((array, self.number))
 
@@ -179,8 +180,8 @@ class _Liveness:
             entered[0].waiting.append((array, entered[0].start))
 
     def _scan(self, root: Expr, accesses: set[Var], addresses: set[Var]) -> bool:
-        """Whether the expression has an asynchronous operation."""
-        asynchronous = False
+        """Whether the expression has an asynchronous operation, or a pointer as a number."""
+        kept = False
         stack = [root]
         while stack:
             e = stack.pop()
@@ -191,10 +192,17 @@ class _Liveness:
                 accesses.add(e.buffer.data)
                 stack += e.indices
             else:
-                if type(e) is E.Call and e.op.startswith("async") and effect_of(e) != "pure":
-                    asynchronous = True
+                if type(e) is E.Call:
+                    kept |= e.op.startswith("async") and effect_of(e) != "pure"
+                elif type(e) is E.Reinterpret:
+                    kept |= isinstance(e.value.dtype, PointerType) and not isinstance(e.dtype, PointerType)
                 stack += e.children()
-        return asynchronous
+        return kept
+
+
+def _may_be_address(e: Expr) -> bool:
+    """Whether the value of an expression may lead to an array whose pointer it has: functions may give any number."""
+    return isinstance(e.dtype, PointerType) or bool(e.flags & E.F_FUNC)
 
 
 def _share(arrays: list[_Array], barriers: list[int]) -> list[list[_Array]]:

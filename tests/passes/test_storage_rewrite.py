@@ -1,3 +1,5 @@
+import pytest
+
 P = 'n: T.int32, o: T.ptr("int32", "global")'
 LOOP = """
         for i in T.serial(0, n, 1):
@@ -46,6 +48,29 @@ def test_a_pointer_in_a_variable_keeps_the_array(transform):
         o[0] = b[0]
         """,
     )
+
+
+@pytest.mark.parametrize(
+    ("use", "arrays"),
+    [
+        ('v = S.vadd(v, S.vload(T.addr(a, 0), dtype="int32x8"), dtype="int32x8", saturate=False)', 1),
+        ('w: T.int32x8 = S.vload(T.addr(a, 0), dtype="int32x8")', 1),
+        ("p = T.addr(a, 8)", 2),
+        ('w: T.int32 = T.reinterpret(T.addr(a, 0), "int32")', 2),
+    ],
+)
+def test_what_is_loaded_through_a_pointer_is_none(transform, use, arrays):
+    body = f"""
+        v: T.int32x8 = T.splat(0, 8)
+        p: T.ptr("int32", "lsram") = T.addr(c, 0)
+        a = T.alloc((64,), "int32", "lsram")
+        {use}
+        b = T.alloc((64,), "int32", "lsram")
+        b[0] = n
+        o[0] = b[0]
+        """
+    made = transform("StorageRewrite", body, f'{P}, c: T.ptr("int32", "lsram")')
+    assert made.count("T.alloc") == arrays
 
 
 def test_an_array_of_an_outer_block_lives_through_the_loop(transform):
