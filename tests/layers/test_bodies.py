@@ -71,17 +71,25 @@ def test_a_network_runs_on_the_host_by_schedules():
     assert not on_host.references
 
 
-def test_kernels_by_schedule_and_by_hand():
+def first_scheduled(name: str) -> Layer:
+    """A layer of floats whose schedule comes before the kernel by hand."""
+    shapes = enumerate(((3, 20), *SHAPES) * 3)
+    drawings = (drawn(Draw(np.random.default_rng(i)), name, Tensor("x", shape, "float32")) for i, shape in shapes)
+    return next(layer for layer in drawings if layer is not None and SCHEDULED[name](layer))
+
+
+def test_kernels_by_schedule_and_by_hand(tmp_path):
     load_kernels()
     for name in some(SCHEDULED):
-        x = tensor("x", (3, 20), "float32")
-        layer = layer_of(name, [x], "float32", {"axis": 1 if name == "Softmax" else [1]}, [x.shape])
+        layer = first_scheduled(name)
         with deciding() as decisions:
             kernel = kernel_of([layer])
         assert decisions.offered[IMPLEMENTATION] == [BY_SCHEDULE, BY_HAND] and not kernel.is_program
         with deciding({IMPLEMENTATION: BY_HAND}):
             assert kernel_of([layer]).is_program
         assert kernel_of([layer]).text == kernel.text
+        inputs = [np.random.default_rng(0).normal(0, 1, t.shape).astype(t.dtype) for t in layer.inputs]
+        near(run(kernel, layer, inputs, tmp_path), evaluate(layer, inputs))
 
 
 def test_element_wise_layers_join_a_schedule(tmp_path):

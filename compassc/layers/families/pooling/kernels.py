@@ -10,15 +10,17 @@ from compass_core.arrays import Array
 from compassc.build import Expression, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
+from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import approximate_factor
 from compassc.layers.axes import AxisLoop, ending
 from compassc.layers.axis_sums import sum_of_elements
 from compassc.layers.byte_functions import BYTES
 from compassc.layers.emit import look_up
 from compassc.layers.families.pooling.reference import LOWEST, METHODS, area_of, check_positions, window_for
-from compassc.layers.kernels import kernel
+from compassc.layers.kernels import kernel, scheduled
 from compassc.layers.lane_arithmetic import add_squares, add_to_pair
 from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.machine import Share
 from compassc.layers.requantise import Pair, requantise, requantise_rounded
 from compassc.layers.sliding import WindowLoop, Windows, axes_of
 from compassc.layers.vectors import LANES, clamp, everywhere, halves, halves_of, wide, wide_kind
@@ -179,6 +181,28 @@ def _mean_of_all(layer: Layer, tail: Sequence[Layer], window: Window) -> Kernel 
                 result = k.let(w.sum_of("acc", lambda: w.load("x"), "float32") / k.number(float(cells)))
             w.finish(layer, tail, result)
     return k.kernel()
+
+
+FEW, ROWS = {"MAX": range(8, 17), "AVG": range(8, 16)}, Share(4)
+"""Channels of images of which schedules have 18 to 76 % fewer cycles than the kernel by hand, whose lanes they are, and the
+room for the rows of a window. Of 24 channels they have up to 5 % more, of rows that do not fit 6 times as many."""
+
+
+def _few_channels(layer: Layer) -> bool:
+    """Whether the schedule comes first: for images of `FEW` channels in float32 whose windows lie within them, as the
+    operator has minus infinity beside images, and of means those of a power of two, whose quotients are exact."""
+    x, method = layer.input, layer.word("method", choices=METHODS)
+    if x.dtype != "float32" or len(x.shape) != 4 or x.shape[-1] not in FEW.get(method, ()):
+        return False
+    window = window_for(layer, x.shape)
+    cells, positions = int(np.prod(window.kernel)), check_positions(layer, window, x.shape)
+    if positions[0] == 1 or cells == 1 or (method == "AVG" and cells & (cells - 1)):
+        return False
+    row = x.shape[2] * x.shape[3] * numpy_dtype(x.dtype).itemsize
+    return window.reach[0] * row <= ROWS.size and bool((cells_inside(x.shape[1:3], window, positions) == cells).all())
+
+
+scheduled("Pooling", when=_few_channels)
 
 
 @kernel("Pooling", "GlobalPool", tail=True)
