@@ -89,6 +89,17 @@ def test_an_older_form_is_what_onnx_computes(name):
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("limits", [{}, {"min": 0.0}, {"max": 1.0}])
+def test_limits_that_older_clips_are_not_given_are_the_largest_floats(limits):
+    model = model_of("Clip")
+    del model.graph.node[0].attribute[:]
+    model.graph.node[0].attribute.extend(helper.make_attribute(k, v) for k, v in limits.items())
+    x = np.resize(np.asarray([-np.inf, -1, 0.5, 2, np.inf], np.float32), CASES["Clip"][1])
+    module, params = frontend.from_onnx(model)
+    found = relay.create_executor("debug", mod=module).evaluate()(x, **params).numpy()
+    np.testing.assert_array_equal(found, ReferenceEvaluator(model).run(None, {"x": x})[0])
+
+
 def test_every_older_form_is_tried():
     assert {name.split()[0] for name in CASES} == set(OLDER)
     late = [name for name, case in CASES.items() if case[0] >= OLDER[name.split()[0]][-1].before]

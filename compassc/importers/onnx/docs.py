@@ -112,6 +112,8 @@ the package `onnx`: `pip install "compassc[onnx]"`.
   PRelu, Elu, Selu, Celu and HardSigmoid make 0, Clip its lower limit, Max, Min and MaxPool one of the other numbers. Outputs
   that must show NaN need an IsNaN of what comes before. ArgMax and ArgMin give the place of the first NaN (the last one with
   select_last_index), as NumPy does; ONNX Runtime where it is the first element. TopK takes NaN for infinity.
+- Limits that a Clip is not given are the largest floats, as until opset 11, and with both of them, or with 0 below, infinities stay.
+  Programs of Relay have the limits of the model's opset.
 - Asin beyond -1 and 1 is 2147483647; Atanh there and of 1 is the largest float, of -1 the lowest, as layers of these types
   have it. Programs of Relay give NaN and infinities.
 - Inner tensors may be outputs instead of the model's own, which cuts off what comes behind them: `--output-tensor NAME`.

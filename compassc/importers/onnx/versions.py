@@ -28,8 +28,9 @@ class Older:
 Item = TypeVar("Item")
 REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
 BY_SCALES = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+MOST = float(np.finfo(np.float32).max)
 OLDER: dict[str, tuple[Older, ...]] = {
-    "Clip": (Older(11, (0, "min", "max")),),
+    "Clip": (Older(6, (0, "min", "max")), Older(11, (0, "min", "max"), {"min": -MOST, "max": MOST})),
     "DFT": (Older(20, (0, 1, "axis"), {"axis": 1}),),
     "Dropout": (Older(12, (0, "ratio")),),
     "Pad": (Older(11, (0, "pads", "value")),),
