@@ -20,6 +20,16 @@ from compassc.dsl import script as S
 def helper(x):
     return int(x) + 1
 
+def put(x):
+    x[0] = 3
+
+def stores(x):
+    put(x), S.vstore(S.vload(x), x)
+
+@S.prim_func
+def callee(a: S.ptr("i32", "global")) -> S.i32:
+    return a[0]
+
 @S.prim_func
 def k(a: S.ptr("i32", "global"), f: S.ptr("fp32", "global"), n: S.i32):
 """
@@ -98,7 +108,7 @@ def test_advice_names_operations_that_exist():
 def test_what_is_tried_first(body, text, error):
     found = error(body)
     assert text in found.help, found.help
-    assert found.span.line > 8
+    assert found.span.line > 17
     assert not INTERNAL.search(str(found))
 
 
@@ -113,6 +123,29 @@ def test_what_is_tried_first(body, text, error):
 )
 def test_python_on_python_values_stays_python(body, error):
     assert error(body) is None
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        "f'{S.atomic_add(a, 1)}'",
+        "[put(a) for _ in range(2)]",
+        "callee(a)",
+        "stores(a)",
+        "(n := 3)",
+        "t.pop()",
+        "S.printf('x')",
+    ],
+)
+def test_what_is_not_compiled_changes_nothing(argument, error):
+    """print() is left out of compiled kernels, so that an effect in its arguments would be in PySim alone."""
+    found = error(f"t = [1, 2]; print({argument}); a[0] = n")
+    assert found is not None and found.span.line > 17
+
+
+@pytest.mark.parametrize("argument", ["S.vload(a) + helper(n)", "a.tolist()", "np.sum(a[1]), f'{n:3d}'", "len([1])"])
+def test_what_only_reads_may_be_printed(argument, error):
+    assert error(f"print({argument}); a[0] = n") is None
 
 
 def test_iterating_over_memory_ends(error):

@@ -14,7 +14,7 @@ from ...ir.dtypes import BOOL, VOID, PointerType
 from ...ir.visit import rename_vars
 from ...ops.core import convert
 from ...ops.typing import check_operator, is_literal
-from ..source import SET_TRACE, node_span
+from ..source import node_span
 from ..specs import BlockSpec
 from . import assign, loops, products, tuples
 from .context import Abandoned, FunctionContext
@@ -24,6 +24,7 @@ from .helpers import calls
 from .operators import binary
 from .outliving import kept_by_turns
 from .scope import Poison, PoisonUsed, Undefined
+from .skipped import SKIPPED, check_skipped
 from .syntax import leaves_loop, unsupported
 from .values import PointerValue, Value, is_runtime, kind_name, plain
 
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from compassc.language.parser.values import Operators
 
 _REBINDS = ("type-change", "redefined", "buffer-alias")
-_SKIPPED_CALLS = ("breakpoint", "print", *SET_TRACE)
-"""Calls that are for PySim: there they stop or show values, compiled there is no code of them."""
 _WITH = 'a schedulable block is `with S.block("name"):`; anything else has no meaning in a kernel'
 _BLOCKS = (ast.If, ast.For, ast.While, ast.With)
 
@@ -178,7 +177,8 @@ class FunctionParser(FunctionContext):
     def stmt_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Call):
             name = ast.unparse(node.value.func)
-            if name in _SKIPPED_CALLS and not self.scope.visible(name):
+            if name in SKIPPED and not self.scope.visible(name):
+                check_skipped(node.value, self.eval)
                 return
         self.evaluator.statement = node.value
         value = self.eval(node.value)
