@@ -412,10 +412,10 @@ class Interpreter:
         attrs = e.attrs if e is not None else None
         try:
             found = op.reference(attrs, [_arrays(a) for a in args], self._result(op, attrs, args, e))
-        except CompassError:
+        except ExpressionError as error:
+            if error.span is None:
+                error.span = getattr(e, "span", None)
             raise
-        except (ValueError, IndexError, TypeError, ArithmeticError) as error:
-            raise self._error(f"{op.name} cannot be computed of these values: {error}", e) from error
         return _values(found)
 
     def _result(self, op: Op, attrs: Attrs | None, args: Sequence[Value], e: Call | None) -> Type:

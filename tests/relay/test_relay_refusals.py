@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from compass_core.errors import CompassError
 from compassc import relay
 from compassc.operators.patterns import PatternKind
 from compassc.relay import declared, op
@@ -160,3 +162,14 @@ def test_builders_by_kind():
         relay.nn.relo(x)
     with pytest.raises(AttributeError, match="has no attribute 'ad'"):
         _ = relay.ad
+
+
+@pytest.mark.parametrize("kind", ["debug", "graph", "vm"])
+@pytest.mark.parametrize("constant", [True, False])
+def test_values_that_a_reference_does_not_take_are_refused(kind, constant):
+    """Where the program runs, not where it is built: the call may stand where it is never computed."""
+    places, x = np.array([1, 20], "int32"), relay.var("x", shape=(2,), dtype="int32")
+    call = relay.unravel_index(relay.const(places) if constant else x, relay.const(np.array([4, 5], "int32")))
+    module = relay.IRModule.from_expr(relay.Function([x], relay.add(call, relay.const(np.int32(1)))))
+    with pytest.raises(CompassError, match=r"unravel_index cannot be computed .* index 20"):
+        relay.create_executor(kind, mod=module, target="llvm").evaluate()(places)

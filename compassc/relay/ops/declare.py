@@ -267,11 +267,16 @@ def _reference(name: str, body: Body | None, reference: Evaluate | None) -> Refe
     def evaluate(attrs: Attrs | None, arrays: Sequence[object], t: Type) -> Array | tuple[Array, ...]:
         with np.errstate(all="ignore"):
             found: object
-            if reference is not None:
-                found = reference(attrs, t, *arrays)
-            else:
-                assert body is not None
-                found = body(References(), attrs, t, *arrays)
+            try:
+                if reference is not None:
+                    found = reference(attrs, t, *arrays)
+                else:
+                    assert body is not None
+                    found = body(References(), attrs, t, *arrays)
+            except CompassError:
+                raise
+            except (ValueError, IndexError, TypeError, ArithmeticError) as error:
+                raise ExpressionError(f"{name} cannot be computed of these values: {error}") from error
             made = _each(found, t, _as_typed)
         return tuple(made) if isinstance(t, TupleType) else made[0]
 
