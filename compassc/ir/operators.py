@@ -138,9 +138,10 @@ def binary(op: str, left: object, right: object) -> Expr:
 
 
 def negative(operand: object) -> Expr:
-    """`-x`, which is `0 - x`."""
+    """`-x`: `0 - x`, of reals `-0.0 - x`, which turns the sign of zeros, too."""
     e = as_expr(operand)
-    return binary("sub", immediate(0, kind_of(e)), e)
+    kind = kind_of(e)
+    return binary("sub", immediate(-0.0 if kind.is_floating else 0, kind), e)
 
 
 def inverted(operand: object) -> Expr:

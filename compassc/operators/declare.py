@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.dtypes import DataType, dtype
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
@@ -183,6 +184,12 @@ def axes_of(axis: object, rank: int, what: str) -> list[int]:
         return list(range(rank))
     listed = axis if isinstance(axis, (tuple, list)) else (axis,)
     return sorted({axis_of(a, rank, what) for a in listed})
+
+
+def on_axes(x: Array, values: Array, axis: object) -> Array:
+    """Numbers of these axes of x, as they broadcast to it."""
+    own = axes_of(axis, x.ndim, "on_axes")
+    return values.reshape([n if d in own else 1 for d, n in enumerate(x.shape)])
 
 
 def check_shape(what: str, own: list[object], *given: Tensor) -> None:

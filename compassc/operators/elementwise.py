@@ -11,8 +11,20 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc import te
+from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.exprs import Expr
-from compassc.operators.declare import REALS, WHOLE, Sample, axis_of, check_shape, number, operator, sample, sizes
+from compassc.operators.declare import (
+    REALS,
+    WHOLE,
+    Sample,
+    axis_of,
+    check_shape,
+    number,
+    on_axes,
+    operator,
+    sample,
+    sizes,
+)
 from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
 
@@ -121,9 +133,12 @@ def negative(x: Tensor) -> Tensor:
 
 @operator(PatternKind.ELEMENTWISE, np.sign, *_SHAPES)
 def sign(x: Tensor) -> Tensor:
-    """1, 0 or -1."""
+    """1, 0 or -1; NaN of NaN."""
     one, zero, minus = (number(n, x.dtype) for n in (1, 0, -1))
-    return mapped(x, lambda v: te.Select(v > zero, one, te.Select(v < zero, minus, zero)), "T_sign")
+    real = data_type(x.dtype).is_floating
+    return mapped(
+        x, lambda v: te.Select(v > zero, one, te.Select(v < zero, minus, v + zero if real else zero)), "T_sign"
+    )
 
 
 @operator(PatternKind.ELEMENTWISE, lambda x: x, *_SHAPES)
@@ -173,7 +188,7 @@ def leaky_relu(x: Tensor, alpha: float) -> Tensor:
 
 @operator(
     PatternKind.BROADCAST,
-    lambda x, slope, axis=1: np.where(x > 0, x, x * slope[None, :, None]),
+    lambda x, slope, axis=1: np.where(x > 0, x, x * on_axes(x, slope, axis)),
     sample((2, 4, 3), (4,)),
     types=REALS,
 )

@@ -81,9 +81,16 @@ def take(a: Tensor, indices: Tensor, axis: int | None = None, mode: str = "clip"
     return made
 
 
+def _gathered(data: Array, axis: int, indices: Array) -> Array:
+    """As the definition, but for places that there are not, which are an error; other axes of the indices may be shorter."""
+    at = axis_of(axis, data.ndim, "gather")
+    rest = tuple(slice(None if d == at else n) for d, n in enumerate(indices.shape))
+    return np.take_along_axis(data[rest], indices, at)
+
+
 @operator(PatternKind.INJECTIVE, 
-    lambda data, axis, indices: np.take_along_axis(data, indices, axis), sample((4, 5), 1, Whole((4, 3), 0, 5)),
-    sample((4, 5), 0, Whole((2, 5), -4, 4)),
+    _gathered, sample((4, 5), 1, Whole((4, 3), 0, 5)),
+    sample((4, 5), 0, Whole((2, 5), -4, 4)), sample((4, 5), 1, Whole((3, 2), -5, 5)),
 )  # fmt: skip
 def gather(data: Tensor, axis: int, indices: Tensor) -> Tensor:
     """The element of each place on an axis (the nearest there is), the other indices as they are."""
@@ -118,7 +125,7 @@ def gather_nd(a: Tensor, indices: Tensor) -> Tensor:
 
 
 def _scattered(data: Array, indices: Array, updates: Array, axis: int = 0, reduction: str = "update") -> Array:
-    found = data.copy()
+    found, axis = data.copy(), axis_of(axis, data.ndim, "scatter_elements")
     with np.errstate(over="ignore"):
         for i in np.ndindex(indices.shape):
             at = (*i[:axis], indices[i], *i[axis + 1 :])
@@ -214,8 +221,8 @@ def _covered(i: Sequence[Expr], at: int, inner: Sequence[object], shape: Sequenc
 
 @operator(
     PatternKind.INJECTIVE,
-    lambda indices, depth, dtype="float32": np.eye(depth, dtype=dtype)[indices],
-    sample(Whole((3, 2), 0, 5), 5),
+    lambda indices, depth, dtype="float32": (indices[..., None] == np.arange(depth)).astype(dtype),
+    sample(Whole((3, 2), -2, 7), 5),
     types=("int32",),
 )
 def one_hot(indices: Tensor, depth: int, dtype: str = "float32") -> Tensor:

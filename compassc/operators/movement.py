@@ -104,8 +104,11 @@ def flatten(x: Tensor) -> Tensor:
 
 @operator(
     PatternKind.INJECTIVE,
-    lambda x, axis, num_newaxis=1: np.expand_dims(x, tuple(range(axis, axis + num_newaxis))),
+    lambda x, axis, num_newaxis=1: np.expand_dims(
+        x, tuple(range(axis % (x.ndim + 1), axis % (x.ndim + 1) + num_newaxis))
+    ),
     sample((3, 4), 1),
+    sample((3, 4), 2, 2),
 )
 def expand_dims(x: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
     """New axes of extent 1 before `axis`."""

@@ -11,7 +11,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.errors import ExpressionError
-from compassc.operators.declare import REALS, axes_of, axis_of, check_shape, numbers, operator, sample, sizes
+from compassc.operators.declare import REALS, axes_of, axis_of, check_shape, numbers, on_axes, operator, sample, sizes
 from compassc.operators.elementwise import mapped
 from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
@@ -136,19 +136,19 @@ def _over_axes(x: Tensor, axes: list[int], what: str, centred: bool = True) -> t
     return _statistics(x, [shape[d] for d in others] or [1], [shape[d] for d in axes], at, what, centred)
 
 
-def _on(x: Array, values: Array, axes: Sequence[int]) -> Array:
-    """Numbers of these axes, to broadcast to x."""
-    own = {a % x.ndim for a in axes}
-    return values.reshape([n if d in own else 1 for d, n in enumerate(x.shape)])
-
-
-def _normal(x: Array, axes: tuple[int, ...], epsilon: float) -> Array:
+def _normal(x: Array, axis: object, epsilon: float) -> Array:
+    axes = tuple(axes_of(axis, x.ndim, "normal"))
     found: Array = (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon)
     return found
 
 
+def _root_of_squares(x: Array, axis: object, epsilon: float) -> Array:
+    found: Array = np.sqrt((x * x).mean(tuple(axes_of(axis, x.ndim, "rms_norm")), keepdims=True) + epsilon)
+    return found
+
+
 @operator(PatternKind.REDUCTION, 
-    lambda x, g, b, axis, epsilon=1e-5: _normal(x, tuple(axis), epsilon) * _on(x, g, axis) + _on(x, b, axis),
+    lambda x, g, b, axis, epsilon=1e-5: _normal(x, axis, epsilon) * on_axes(x, g, axis) + on_axes(x, b, axis),
     sample((3, 4, 5), (5,), (5,), [2]), sample((3, 4, 5), (4, 5), (4, 5), [1, 2], 1e-3), types=REALS,
 )  # fmt: skip
 def layer_norm(data: Tensor, gamma: Tensor, beta: Tensor, axis: object, epsilon: float = 1e-5) -> Tensor:
@@ -169,7 +169,7 @@ def layer_norm(data: Tensor, gamma: Tensor, beta: Tensor, axis: object, epsilon:
 
 
 @operator(PatternKind.REDUCTION, 
-    lambda x, w, axis, epsilon=1e-5: x / np.sqrt((x * x).mean(tuple(axis), keepdims=True) + epsilon) * _on(x, w, axis),
+    lambda x, w, axis, epsilon=1e-5: x / _root_of_squares(x, axis, epsilon) * on_axes(x, w, axis),
     sample((3, 4, 5), (5,), [-1]), types=REALS,
 )  # fmt: skip
 def rms_norm(data: Tensor, weight: Tensor, axis: object, epsilon: float = 1e-5) -> Tensor:
@@ -191,11 +191,9 @@ def rms_norm(data: Tensor, weight: Tensor, axis: object, epsilon: float = 1e-5) 
 def _grouped(
     x: Array, g: Array, b: Array, num_groups: int, channel_axis: int, axes: object, epsilon: float = 1e-5
 ) -> Array:
-    n, c, *space = x.shape
-    parts = x.reshape(n, num_groups, -1)
+    parts = x.reshape(len(x), num_groups, -1)
     made = _normal(parts, (2,), epsilon).reshape(x.shape)
-    wide = (1, c, *[1] * len(space))
-    return made * g.reshape(wide) + b.reshape(wide)
+    return made * on_axes(x, g, 1) + on_axes(x, b, 1)
 
 
 @operator(PatternKind.REDUCTION, _grouped, sample((2, 6, 3, 4), (6,), (6,), 3, 1, [2, 3]), types=REALS)
@@ -229,9 +227,7 @@ def group_norm(
 
 
 def _batch(x: Array, g: Array, b: Array, m: Array, v: Array, axis: int = 1, epsilon: float = 1e-5) -> Array:
-    wide = [1] * x.ndim
-    wide[axis] = -1
-    g, b, m, v = (p.reshape(wide) for p in (g, b, m, np.abs(v)))
+    g, b, m, v = (on_axes(x, p, axis) for p in (g, b, m, np.abs(v)))
     return (x - m) / np.sqrt(v + epsilon) * g + b
 
 
@@ -265,7 +261,7 @@ def batch_norm(
 
 @operator(
     PatternKind.REDUCTION,
-    lambda x, g, b, axis=(2, 3), epsilon=1e-5: _normal(x, tuple(axis), epsilon) * g[:, None, None] + b[:, None, None],
+    lambda x, g, b, axis=(2, 3), epsilon=1e-5: _normal(x, axis, epsilon) * on_axes(x, g, 1) + on_axes(x, b, 1),
     sample((2, 4, 5, 6), (4,), (4,)),
     types=REALS,
 )

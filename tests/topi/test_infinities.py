@@ -102,3 +102,12 @@ def test_values_alone_are_those_at_the_places(kind, many, k, ascending, target):
     (found,) = results("topk", x, (k, 1, "values", ascending), target)
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(np.signbit(found)[found == 0], np.signbit(expected)[found == 0])
+
+
+@pytest.mark.parametrize("target", ["c", "X2_1204"])
+@pytest.mark.parametrize("name", ["negative", "sign", "abs", "floor", "trunc"])
+def test_signs_of_zeros_and_what_is_not_a_number(name, target):
+    x = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 2.5, -2.5], "float32")
+    found = check(name, [x], (), target)
+    wanted = OPERATORS[name].reference(x)
+    assert (np.signbit(found) == np.signbit(wanted))[~np.isnan(x)].all()

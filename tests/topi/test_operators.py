@@ -6,9 +6,13 @@ operators and types (all of them with `--whole`).
 
 from __future__ import annotations
 
+import inspect
+
+import numpy as np
 import pytest
 
 from compassc import te, topi
+from tests.choosing import some
 from tests.topi.trying import tried
 
 CASES = [(name, kind) for name, operator in topi.OPERATORS.items() for kind in operator.types]
@@ -23,6 +27,36 @@ def test_on_the_host(name):
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_on_the_simulator(name, kind, whole):
     assert tried(topi.OPERATORS[name], "X2_1204", most=99 if whole else 1, kinds=(kind,))
+
+
+def with_axes():
+    """Operators and their samples that name axes, with the rank of what has them."""
+    for operator in topi.OPERATORS.values():
+        for number, sample in enumerate(
+            operator.samples if "axis" in inspect.signature(operator.define).parameters else ()
+        ):
+            arrays = sample.inputs(operator.types[0])[1]
+            bound = inspect.signature(operator.define).bind(*arrays, **sample.options)
+            if bound.arguments.get("axis") is not None:
+                first = np.ndim(arrays[0][0] if isinstance(arrays[0], list) else arrays[0])
+                rank = first + (operator.name in ("expand_dims", "stack"))
+                yield pytest.param(operator, bound, rank, id=f"{operator.name}-{number}")
+
+
+@pytest.mark.parametrize(("operator", "bound", "rank"), list(with_axes()))
+def test_references_count_axes_from_the_end(operator, bound, rank):
+    """Also those that are made of one by others: `expand_dims` by several at -1, numbers of axes, an axis alone."""
+    axes = bound.arguments["axis"]
+    wanted = operator.evaluate(*bound.args)
+    ways = (
+        [axes % rank - rank]
+        if isinstance(axes, int)
+        else [[a % rank - rank for a in axes], *(axes if len(axes) == 1 else ())]
+    )
+    for way in some(ways):
+        bound.arguments["axis"] = way
+        for found, want in some(zip(operator.evaluate(*bound.args), wanted, strict=True)):
+            np.testing.assert_array_equal(found, want)
 
 
 def test_the_table_is_complete():
