@@ -75,7 +75,7 @@ def warn_of_numbers(graph: Graph, path: str) -> None:
     """
     for layer in graph.layers:
         for key, array in layer.constants.items():
-            if array.dtype.kind not in "fV" or np.isfinite(wide := array.astype(np.float32)).all():
+            if array.dtype.kind not in "fV" or np.isfinite(wide := array.astype(np.float32, copy=False)).all():
                 continue
             wrong, what = int(np.isnan(wide).sum()), "NaN"
             if not wrong and layer.type != "Constant":

@@ -18,8 +18,11 @@ _PAGE = Placeholder(
 )
 _TEXT = {b"version https://git-lfs.github.com/spec/": _LFS, b"<!doctype html": _PAGE, b"<html": _PAGE}
 
+START = 512
+"""Of a file, in which it shows what it holds."""
+
 
 def placeholder(content: bytes) -> Placeholder | None:
     """What stands in the place of a model in a file of this content; None where nothing such does."""
-    start = content[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    start = content[:START].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     return next((found for mark, found in _TEXT.items() if start.startswith(mark)), None)

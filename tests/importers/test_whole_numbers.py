@@ -162,3 +162,20 @@ def test_words_that_no_kernel_reduces_are_refused_by_their_type():
     with pytest.raises(CompassError) as caught:
         onnx_backend.prepare(model, "X2_1204").run(given)
     assert "kernels do not compute with uint32" in str([n.message for n in caught.value.notes])
+
+
+def test_integers_that_are_moved_are_quantised_behind_it():
+    """They are numbers, not what floats of another scale look like."""
+    moved = helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0])
+    known = [numpy_helper.from_array(np.float32(4), "scale"), numpy_helper.from_array(np.int8(1), "zero")]
+    ends = [helper.make_tensor_value_info(n, t, s) for n, t, s in (("x", 6, [2, 3]), ("y", 3, [3, 2]))]
+    node = helper.make_node("QuantizeLinear", ["t", "scale", "zero"], ["y"])
+    model = helper.make_model(
+        helper.make_graph([moved, node], "g", ends[:1], ends[1:], known),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=9,
+    )
+    x = np.int32([[4, 8, -12], [2000, 0, -2000]])
+    graph = import_model(model)
+    got = run_graph(graph, {graph.inputs[0].name: x})[graph.outputs[0].name]
+    np.testing.assert_array_equal(got, ReferenceEvaluator(model).run(None, {"x": x})[0])

@@ -10,8 +10,9 @@ from compass_core.reading.budget import Budget
 from compassc.graph.dtypes import IR_DTYPES
 from compassc.graph.graph import Graph
 from compassc.importers.finishing import chosen_outputs, finished
+from compassc.importers.onnx.apart import Apart
 from compassc.importers.onnx.convert import Conversion
-from compassc.importers.onnx.source import checked, dtype_of, input_dims, load
+from compassc.importers.onnx.source import checked, dtype_of, input_dims, load_apart
 from compassc.importers.refusals import UNKNOWN, Refusal, RefusedModel, quietly
 from compassc.importers.sizes import input_shapes
 from compassc.importers.values import Refused, Value, stored_type
@@ -34,7 +35,7 @@ def import_file(path: Path, shapes: Shapes | None = None, outputs: Sequence[str]
     CompassError when the file is damaged, a data file is missing, shapes stay open, or nodes are not supported: all of
     these are named at once.
     """
-    return _imported(load(path), shapes or {}, {}, str(path), outputs)
+    return _imported(*load_apart(path), shapes or {}, {}, str(path), outputs)
 
 
 def import_model(
@@ -46,14 +47,21 @@ def import_model(
 ) -> Graph:
     """The graph of a model in memory. `known`: inputs whose content is fixed, as arrays; the graph does not have them.
     `outputs`: as for a file."""
-    return _imported(checked(model, path), shapes or {}, known or {}, path, outputs)
+    return _imported(checked(model, path), {}, shapes or {}, known or {}, path, outputs)
 
 
 @quietly
-def _imported(model: ModelProto, shapes: Shapes, known: Mapping[str, Any], path: str, wanted: Sequence[str]) -> Graph:
+def _imported(
+    model: ModelProto, apart: Apart, shapes: Shapes, known: Mapping[str, Any], path: str, wanted: Sequence[str]
+) -> Graph:
     opsets = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in model.opset_import}
     functions = {("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in model.functions}
-    b = Conversion(model.graph.name or Path(path).stem, opsets, functions, Budget(path, model.ByteSize))
+    b = Conversion(
+        model.graph.name or Path(path).stem,
+        opsets,
+        functions,
+        Budget(path, lambda: model.ByteSize() + sum(map(len, apart.values()))),
+    )
     given: dict[str, Any] = {name: Value.of(array) for name, array in known.items()}
     items = {i.name: i for i in model.graph.input}
     names: dict[str, str] = {}
@@ -70,7 +78,7 @@ def _imported(model: ModelProto, shapes: Shapes, known: Mapping[str, Any], path:
         given[name] = b.value(tensor, dtype_of(items[name]))
     made = [*given, *(name for node in model.graph.node for name in node.output if name)]
     names_out = chosen_outputs([o.name for o in model.graph.output], wanted, made, path)
-    outputs = b.run(model.graph, given, names_out)
+    outputs = b.run(model.graph, given, names_out, apart)
     if b.refusals:
         raise RefusedModel(path, b.refusals, _needed(b, names), code=UNSUPPORTED, listing=LISTING)
     return finished(b, names_out, outputs, path, UNSUPPORTED)

@@ -42,6 +42,8 @@ class Conversion(Building, Walk):
         self._sources: dict[int, tuple[Value, object]] = {}
 
     def noted(self, node: NodeProto, inputs: list[object], outputs: Sequence[Item]) -> None:
+        if not any(isinstance(v, Value) and (self.source(v) or self.origin(v)) for v in inputs):
+            return
         origin = Origin(node, inputs)
         self._origins.update((id(v), (v, origin)) for v in outputs if isinstance(v, Value))
 
@@ -55,7 +57,7 @@ class Conversion(Building, Walk):
             raise NotConstant("its inputs must be known at import", unknown)
 
     def origin(self, value: Value) -> Origin | None:
-        """The node that made a value; None for inputs and constants of the model."""
+        """The node that made a value of what was dequantised; None for others."""
         found = self._origins.get(id(value))
         return found[1] if found else None
 

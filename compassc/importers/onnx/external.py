@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from io import FileIO
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 from compass_core import files
 from compass_core.errors import CompassError
 from compass_core.files import claims
+from compass_core.files.pieces import Pieces, Stored
 from compass_core.reading.limits import EXTERNAL_BYTES
+from compassc.importers.onnx.apart import LEAST, Apart
 from compassc.importers.values import Refused
 
 if TYPE_CHECKING:
@@ -30,22 +32,32 @@ _NUMBER = re.compile(r"[0-9]{1,18}")
 _BESIDE = "keep the model's data files beside it, under the names it has for them"
 
 
-def load_external(model: ModelProto, path: Path) -> None:
-    """Makes the content of all tensors that lie beside the model in `path` part of it.
+def load_external(model: ModelProto, path: Path, apart: Apart | None = None) -> None:
+    """Makes the content of all tensors that lie beside the model in `path` part of it, or adds it to `apart`.
 
     CompassError when a file is not there, is not in the model's folder, is no file, or does not have the bytes.
     """
-    with ExitStack() as opened:
-        beside = _Files(path, opened)
-        for tensor in external_tensors(model):
-            try:
-                content = beside.content(tensor)
-            except (OSError, ValueError, Refused) as error:
-                why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-                raise _error(f"'{path}' keeps the tensor {tensor.name!r} in another file: {why}", _BESIDE) from None
-            tensor.raw_data = content
-            tensor.data_location = tensor.DEFAULT
-            del tensor.external_data[:]
+    beside = _Files(path)
+    for i, tensor in enumerate(model.graph.initializer):
+        if apart is not None and is_external(tensor):
+            content = beside.content(tensor)
+            if len(content) >= LEAST and may_lie_apart(tensor, len(content)):
+                apart[i] = content
+            else:
+                tensor.raw_data = bytes(content)
+    for tensor in external_tensors(model):
+        tensor.raw_data = bytes(beside.content(tensor))
+
+
+def may_lie_apart(tensor: TensorProto, size: int) -> bool:
+    """Whether content of some bytes is that of a tensor which has no other, each element in bytes of its own."""
+    from onnx import TensorProto
+
+    try:
+        packed = TensorProto.DataType.Name(tensor.data_type) in _PACKED
+        return not packed and not is_external(tensor) and size_of(tensor) == size
+    except (ValueError, Refused):
+        return False
 
 
 def refuse_external(model: ModelProto, path: str) -> None:
@@ -108,41 +120,41 @@ def _of_sparse(tensors: Iterable[SparseTensorProto]) -> Iterator[TensorProto]:
 class _Files:
     """The files beside a model, each opened once."""
 
-    def __init__(self, path: Path, opened: ExitStack) -> None:
-        self._path, self._opened = path, opened
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._folders = {os.path.realpath(path.parent), os.path.dirname(os.path.realpath(path))}
         """The model's folder; that of the file it is a link to, where its data are links to files there."""
-        self._handles: dict[str, int] = {}
+        self._stored: dict[str, Stored] = {}
         self._taken = 0
 
-    def content(self, tensor: TensorProto) -> bytes:
-        """The bytes of a tensor. ValueError or OSError that says what is wrong."""
+    def content(self, tensor: TensorProto) -> Pieces:
+        """The bytes of a tensor, which then says no more where they lie. CompassError that says what is wrong."""
+        try:
+            found = self._found(tensor)
+        except (OSError, ValueError, Refused) as error:
+            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise _error(f"'{self._path}' keeps the tensor {tensor.name!r} in another file: {why}", _BESIDE) from None
+        tensor.ClearField("data_location")
+        del tensor.external_data[:]
+        return found
+
+    def _found(self, tensor: TensorProto) -> Pieces:
         place = {entry.key: entry.value for entry in tensor.external_data}
         needed = size_of(tensor)
         start, length = (_number(place, key, other) for key, other in (("offset", 0), ("length", needed)))
         if length != needed:
             raise ValueError(f"{length} bytes of it, but its type and shape ask for {needed}")
         name = place.get("location", "")
-        handle = self._handle(name)
-        there = os.fstat(handle).st_size
-        if start + needed > there:
-            raise ValueError(f"bytes {start} to {start + needed} of {name!r}, which has {there}")
+        if name not in self._stored:
+            self._stored[name] = self._opened(name)
+        stored = self._stored[name]
+        if start + needed > len(stored):
+            raise ValueError(f"bytes {start} to {start + needed} of {name!r}, which has {len(stored)}")
         self._taken += needed
         EXTERNAL_BYTES.check(self._taken, str(self._path))
-        parts, at = [], start
-        while at < start + needed:
-            parts.append(os.pread(handle, start + needed - at, at))
-            if not parts[-1]:
-                raise ValueError(f"{name!r} has become shorter")
-            at += len(parts[-1])
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return stored[start : start + needed]
 
-    def _handle(self, name: str) -> int:
-        if name not in self._handles:
-            self._handles[name] = self._handle_of(name)
-        return self._handles[name]
-
-    def _handle_of(self, name: str) -> int:
+    def _opened(self, name: str) -> Stored:
         if not name or "\0" in name or os.path.isabs(name) or ".." in Path(name).parts:
             raise ValueError(f"{name!r} is no file in the model's folder")
         if not os.path.lexists(self._path.parent / name):
@@ -151,9 +163,7 @@ class _Files:
         if not any(os.path.commonpath([folder, end]) == folder for folder in self._folders):
             raise ValueError(f"{name!r}, which is a link to a file elsewhere")
         claims.reads(Path(end))
-        handle = files.open_regular(Path(end))
-        self._opened.callback(os.close, handle)
-        return handle
+        return Stored(FileIO(files.open_regular(Path(end))), end)
 
 
 def _number(place: dict[str, str], key: str, other: int) -> int:

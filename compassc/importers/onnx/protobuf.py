@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from compass_core.arrays import Array, NumpyDType
+from compass_core.files.pieces import Pieces
 from compassc.importers.onnx.external import is_external
 from compassc.importers.values import Refused
 
@@ -14,9 +15,12 @@ if TYPE_CHECKING:
     from onnx import AttributeProto, TensorProto
 
 
-def array_of(tensor: TensorProto) -> Array:
-    """The content of a tensor. Refused when its number of bytes does not match its type and shape."""
+def array_of(tensor: TensorProto, apart: Pieces | None = None) -> Array:
+    """The content of a tensor, which may lie apart from it. Refused when its number of bytes does not match its type and shape."""
     from onnx import numpy_helper
+
+    if apart is not None:
+        return _read(apart, numpy_type(tensor.data_type)).reshape(tensor.dims)
 
     if is_external(tensor):  # which is for `external` to read
         raise Refused(f"the tensor '{tensor.name}' lies in a file")
@@ -24,6 +28,16 @@ def array_of(tensor: TensorProto) -> Array:
         return numpy_helper.to_array(tensor)
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
         raise Refused(f"the tensor '{tensor.name}' is damaged: {error}") from None
+
+
+def _read(content: Pieces, dtype: NumpyDType) -> Array:
+    """An array that is read from where its bytes lie."""
+    made, at = np.empty(len(content), np.uint8), 0
+    for part in content:
+        made[at : at + len(part)] = np.frombuffer(part, np.uint8)
+        at += len(part)
+    made.flags.writeable = False
+    return made.view(dtype)
 
 
 def attribute_value(attribute: AttributeProto) -> Any:

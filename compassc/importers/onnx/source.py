@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 from compass_core import files
 from compass_core.arrays import NumpyDType
 from compass_core.errors import CompassError
-from compassc.importers.onnx.external import load_external, refuse_external
+from compass_core.files.pieces import Pieces
+from compassc.importers.onnx.apart import Apart, taken_apart
+from compassc.importers.onnx.external import load_external, may_lie_apart, refuse_external
 from compassc.importers.onnx.protobuf import numpy_type
-from compassc.importers.placeholders import placeholder
+from compassc.importers.placeholders import START, placeholder
 from compassc.importers.sizes import Dims
 
 if TYPE_CHECKING:
@@ -38,19 +40,46 @@ def onnx_package() -> ModuleType:
 
 def load(path: Path) -> ModelProto:
     """The model in a file, with the content of its external files, in a form that the checker of onnx accepts."""
-    onnx = onnx_package()
+    model, apart = load_apart(path)
+    _put_in(model, apart)
+    return model
 
-    content = files.read(path)
-    if found := placeholder(content):
+
+def load_apart(path: Path) -> tuple[ModelProto, Apart]:
+    """As `load`; what stays in files is apart."""
+    onnx_package()  # that it is missing is said before anything about the file
+    content = files.stored(path)
+    if found := placeholder(bytes(content[:START])):
         raise _damaged(path, f"it holds {found.what}", found.help)
     try:
-        model: ModelProto = onnx.load_model_from_string(content)
+        model, apart = _parsed(content)
     except (ValueError, RuntimeError, _decode_error()) as error:
         raise _damaged(path, str(error)) from None
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise _damaged(path, "it holds no graph")
-    load_external(model, path)
-    return checked(model, str(path))
+    load_external(model, path, apart)
+    return checked(model, str(path), apart), apart
+
+
+def _parsed(content: bytes | Pieces) -> tuple[ModelProto, Apart]:
+    """The model in the bytes of a file."""
+    onnx = onnx_package()
+    apart: Apart = {}
+    if isinstance(content, Pieces):
+        try:
+            content, apart = taken_apart(content)
+        except ValueError:  # it is for the package to say what that is
+            content = bytes(content)
+    model: ModelProto = onnx.load_model_from_string(content)
+    fitting = {i: part for i, part in apart.items() if may_lie_apart(model.graph.initializer[i], len(part))}
+    _put_in(model, {i: part for i, part in apart.items() if i not in fitting})
+    return model, fitting
+
+
+def _put_in(model: ModelProto, apart: Apart) -> None:
+    """Makes what lies apart from a model part of it."""
+    for i in sorted(apart):
+        model.graph.initializer[i].raw_data = bytes(apart.pop(i))
 
 
 def _decode_error() -> type[Exception]:
@@ -65,8 +94,10 @@ def _damaged(path: object, why: str, help: str = "export the model again") -> Co
     return CompassError(f"'{path}' is no ONNX model: {why}", code="onnx-model", help=help)
 
 
-def checked(model: ModelProto, path: str) -> ModelProto:
-    """The model, of opset 7 or newer, with all its tensors. CompassError with the checker's words when it is not valid."""
+def checked(model: ModelProto, path: str, apart: Apart | None = None) -> ModelProto:
+    """The model, of opset 7 or newer, with all its tensors but those `apart`. CompassError with the checker's words when it is not
+    valid."""
+    apart = {} if apart is None else apart
     onnx = onnx_package()
     refuse_external(model, path)
     opset = opset_of(model)
@@ -78,7 +109,7 @@ def checked(model: ModelProto, path: str) -> ModelProto:
             help="pip install --upgrade onnx",
         )
     try:
-        with _without_gaps(model):
+        with _without_gaps(model), _as_empty(model, apart):
             onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, ValueError) as error:
         first, *others = [line for line in str(error).splitlines() if line.strip()] or ["the checker does not say why"]
@@ -89,6 +120,7 @@ def checked(model: ModelProto, path: str) -> ModelProto:
         return model
     from onnx import version_converter
 
+    _put_in(model, apart)
     try:
         return version_converter.convert_version(model, OLDEST)
     except RuntimeError as error:
@@ -121,6 +153,20 @@ def _without_gaps(model: ModelProto) -> Iterator[None]:
         for field, listed in ((graph.output, outputs), (graph.value_info, inner)):
             del field[:]
             field.extend(listed)
+
+
+@contextmanager
+def _as_empty(model: ModelProto, apart: Apart) -> Iterator[None]:
+    """The model while initialisers without their content, of which it is known that it fits their shapes, are empty ones."""
+    tensors = [model.graph.initializer[i] for i in apart]
+    shapes = [list(t.dims) for t in tensors]
+    for tensor in tensors:
+        tensor.dims[:] = [0]
+    try:
+        yield
+    finally:
+        for tensor, shape in zip(tensors, shapes, strict=True):
+            tensor.dims[:] = shape
 
 
 def opset_of(model: ModelProto) -> int:

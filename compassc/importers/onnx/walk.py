@@ -3,14 +3,16 @@ functions of operators, of layers (`convert`) or of anything else that a `Walk` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.files.pieces import Pieces
 from compass_core.reading.budget import Budget
 from compass_core.reading.limits import COMPUTED_BYTES, COMPUTED_ELEMENTS, MODEL_NODES
 from compassc.importers.accounts import Accounts
@@ -24,7 +26,7 @@ from compassc.importers.refusals import CONTRADICTIONS, UNKNOWN, Refusal, Unknow
 from compassc.importers.values import ModelTensor, NotConstant, Refused, Reported
 
 if TYPE_CHECKING:
-    from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
+    from onnx import FunctionProto, GraphProto, NodeProto
 
 NEWEST = 1 << 30
 """An opset behind all others."""
@@ -43,13 +45,14 @@ class Scope:
     walk: Walk
     items: dict[str, Item] = field(default_factory=dict)
     outer: Scope | None = None
-    initial: Mapping[str, TensorProto] = field(default_factory=dict)
+    initial: Mapping[str, Callable[[], Array]] = field(default_factory=dict)
+    """What the graph has the content of."""
 
     def find(self, name: str) -> Item:
         if name in self.items:
             return self.items[name]
         if name in self.initial:
-            array = array_of(self.initial[name])
+            array = self.initial[name]()
             self.walk.budget.take(COMPUTED_BYTES, array.nbytes, f"the tensor '{name}'")
             self.items[name] = self.walk.initial(name, array)
             return self.items[name]
@@ -107,15 +110,23 @@ class Walk(Accounts):
 
     # -- graphs
 
-    def run(self, graph: GraphProto, given: Mapping[str, Item], outputs: Sequence[str] | None = None) -> list[Item]:
+    def run(
+        self,
+        graph: GraphProto,
+        given: Mapping[str, Item],
+        outputs: Sequence[str] | None = None,
+        apart: Mapping[int, Pieces] | None = None,
+    ) -> list[Item]:
         """The outputs of a graph, for the items of its inputs. Names it does not make are the surrounding graph's.
 
-        `outputs`: tensors of it, instead of its own outputs.
+        `outputs`: tensors of it, instead of its own outputs. `apart`: the content of initialisers that do not have it, by their places.
         """
         self.budget.take(COMPUTED_ELEMENTS, len(graph.initializer) + len(graph.output), f"the node '{self.name}'")
         wanted = [o.name for o in graph.output] if outputs is None else outputs
         with self._within(given):
-            self.scope.initial = {t.name: t for t in graph.initializer}
+            self.scope.initial = {
+                t.name: partial(array_of, t, (apart or {}).get(i)) for i, t in enumerate(graph.initializer)
+            }
             for sparse in graph.sparse_initializer:
                 self.scope.items.setdefault(sparse.values.name, self.known(dense(sparse, self.budget)))
             self.nodes(graph.node, wanted)
@@ -142,15 +153,18 @@ class Walk(Accounts):
 
     def nodes(self, nodes: Sequence[NodeProto], outputs: Sequence[str]) -> None:
         """Converts the nodes that the outputs need. CompassError when they are too many: bodies of loops and functions
-        count each time they are converted."""
+        count each time they are converted. What the graph has the content of goes behind the last node that uses it."""
         self.budget.take(MODEL_NODES, 1 + len(nodes), f"the node '{self.name}'")
         needed, kept = set(outputs), []
         for node in reversed(nodes):
             if any(name in needed for name in node.output if name):
-                needed.update(self._names_used(node))
-                kept.append(node)
-        for node in reversed(kept):
+                used = self._names_used(node)
+                kept.append((node, used - needed))
+                needed |= used
+        for node, last in reversed(kept):
             self._convert(node)
+            for name in last & self.scope.initial.keys():
+                self.scope.items.pop(name, None)
 
     # -- nodes
 
