@@ -17,6 +17,7 @@ from compassc.importers.onnx.operators.elementwise import (
     unary,
     where,
 )
+from compassc.importers.onnx.operators.powers import power
 from compassc.importers.onnx.operators.quantised import Levels
 from compassc.importers.onnx.operators.quantised_forms import combine
 from compassc.importers.tflite.convert import Conversion
@@ -30,7 +31,7 @@ UNARY = {
 BINARY = {
     "ADD": "add", "BITWISE_XOR": "bitwise_xor", "DIV": "divide", "EQUAL": "equal", "GREATER": "greater", "GREATER_EQUAL": "greater_equal",
     "LESS": "less", "LESS_EQUAL": "less_equal", "LOGICAL_AND": "logical_and", "LOGICAL_OR": "logical_or", "MAXIMUM": "maximum",
-    "MINIMUM": "minimum", "MUL": "multiply", "NOT_EQUAL": "not_equal", "POW": "power", "SUB": "subtract",
+    "MINIMUM": "minimum", "MUL": "multiply", "NOT_EQUAL": "not_equal", "SUB": "subtract",
 }  # fmt: skip
 """Operators that are operators of the registry."""
 COMBINED = {"ADD": "ADD", "MAXIMUM": "MAX", "MINIMUM": "MIN", "MUL": "MUL", "SUB": "SUB"}
@@ -58,6 +59,7 @@ for _name, _made in (UNARY | BINARY).items():
     _declare(_name, _made)
 for _name, _method in COMBINED.items():
     _declare_quantised(_name, _method)
+operator("POW")(power)
 tabled("COS", "EXP", "LOG", "RSQRT", "SIN", "SQRT")
 
 
