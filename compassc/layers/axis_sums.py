@@ -1,4 +1,4 @@
-"""Sums of integers over the elements of a position: of the elements themselves and of their squares, and means."""
+"""What the elements of a position come to: their largest, sums of integers and of their squares, and means."""
 
 from __future__ import annotations
 
@@ -6,15 +6,26 @@ from collections.abc import Callable
 
 from compassc.build import Expression, Value
 from compassc.dsl import script as S
-from compassc.graph import LayerError
+from compassc.graph import LayerError, Tensor
 from compassc.ir.dtypes import dtype as type_of
 from compassc.layers.axes import AxisLoop
 from compassc.layers.byte_functions import BYTES
-from compassc.layers.lane_arithmetic import across_sum_pair, carry_pair, divide_long, divide_rounded
-from compassc.layers.vectors import LANES, clamp, everywhere, halves_of, product_of_halves
+from compassc.layers.lane_arithmetic import across_max, across_sum_pair, carry_pair, divide_long, divide_rounded
+from compassc.layers.vectors import LANES, WIDE, clamp, everywhere, halves_of, product_of_halves
 
 Term = Callable[[Value], Expression]
 """A term of an element."""
+
+
+def largest_of_elements(w: AxisLoop, x: Tensor) -> Value:
+    """A variable with the largest element of x, in its wide form; a NaN counts for nothing."""
+    kind = WIDE[x.dtype]
+    neutral = "-inf" if kind == "float32" else x.low
+    best = w.start("best", neutral, kind)
+    with w.each():
+        w.k.assign(best, S.max(best, w.active(w.load("x"), neutral, kind)))
+    w.join(best, across_max)
+    return best.within(x.low, x.high) if x.is_integer else best
 
 
 def sum_of_elements(w: AxisLoop, zero: int = 0) -> Value:

@@ -132,6 +132,7 @@ def whole_windows() -> Iterator[Layer]:
         )
 
     yield made("Pooling", (1, 6, 35), (1, 3, 35), **line(2, 2, (0, 0)))
+    yield made("GlobalPool", (1, 15, 14, 3), (1, 1, 1, 3))
     yield made("Pooling3D", (1, 4, 4, 4, 3), (1, 2, 2, 2, 3), **solid((2, 2, 2), 2, 0))
     yield made("AdaptivePool", (1, 7, 6, 3), (1, 2, 3, 3), output_size=[2, 3])
     yield made("FractionalPool", (1, 7, 6, 3), (1, 3, 4, 3), seed=7)
@@ -142,6 +143,15 @@ def test_the_maximum_of_infinities_is_one(layer, tmp_path):
     x = np.full(layer.input.shape, -np.inf, np.float32)
     (got,), (want,) = run(kernel_of([layer]), layer, [x], tmp_path), evaluate(layer, [x])
     assert (want == -np.inf).all() and (got == want).all()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16"])
+def test_the_maximum_of_images_that_fit_no_tile(dtype, source, tmp_path):
+    x, y = (
+        tensor("x", (2, 16, 17, 9), dtype, 1.0, zero_of(dtype)),
+        tensor("y", (2, 1, 1, 9), dtype, 1.0, zero_of(dtype)),
+    )
+    check(Layer("p", "GlobalPool", (x,), (y,), {"method": "MAX"}, {}), source, tmp_path)
 
 
 @pytest.mark.parametrize("form", ["HW", "HWC", "NHWC", "NCHW"])

@@ -13,7 +13,7 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.arithmetic import approximate_factor
 from compassc.layers.axes import AxisLoop, ending
-from compassc.layers.axis_sums import sum_of_elements
+from compassc.layers.axis_sums import largest_of_elements, sum_of_elements
 from compassc.layers.byte_functions import BYTES
 from compassc.layers.emit import look_up
 from compassc.layers.families.pooling.reference import LOWEST, METHODS, area_of, check_positions, window_for
@@ -158,21 +158,24 @@ def _reals(w: WindowLoop, layer: Layer, method: str) -> Value:
     return w.k.let(S.sqrt(value)) if method == "L2" else value
 
 
-def _mean_of_all(layer: Layer, tail: Sequence[Layer], window: Window) -> Kernel | None:
-    """The mean of each image's channels, whose elements are added like those of a reduction; None for other windows."""
-    x, size = layer.input, layer.input.shape[1:-1]
-    cells = int(np.prod(size))
-    whole = tuple(window.kernel) == size and all(n == 1 for n in layer.output.shape[1:-1])
+def _of_all(layer: Layer, tail: Sequence[Layer], window: Window) -> Kernel | None:
+    """The largest of all or the mean of each image's channels, whose elements are joined like those of a reduction; None for
+    other windows, and for the largest of those few that fit a tile."""
+    x, size, method = layer.input, layer.input.shape[1:-1], layer.word("method")
+    cells, made = int(np.prod(size)), layer.output.shape[1:-1]
+    whole = tuple(window.kernel) == size and all(n == 1 for n in made)
     if not whole or any(before or after for before, after in window.pads):
         return None
     span = span_of_sum(x, x.scalar_zero, "AVG", cells) if layer.is_quantised else (0, 0)
-    if max(map(abs, span)) >= 2**31:
+    if plan_of(x, window, made) is not None if method == "MAX" else max(map(abs, span)) >= 2**31:
         return None
     k, out = LayerKernel(), layer.output
     with k.active():
         w = AxisLoop(k, range(1, len(size) + 1), {"x": x, "y": ending(layer, tail)}, ("x",))
         with w.positions():
-            if layer.is_quantised:
+            if method == "MAX":
+                result = largest_of_elements(w, x)
+            elif layer.is_quantised:
                 ratio = np.float32(out.scalar_scale) / np.float32(x.scalar_scale)
                 scale, shift = approximate_factor(ratio / np.full(1, cells, np.float32), 8)
                 total = sum_of_elements(w, x.scalar_zero).within(*span)
@@ -211,7 +214,7 @@ def pooling(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
     window = window_for(layer, x.shape)
     positions = check_positions(layer, window, x.shape)
     wide_kind(x)
-    if method == "AVG" and (whole := _mean_of_all(layer, tail, window)) is not None:
+    if method in ("MAX", "AVG") and (whole := _of_all(layer, tail, window)) is not None:
         return whole
     with k.active():
         w = _loop(k, layer, window, method)

@@ -14,12 +14,12 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import exp2_table, log2_table
 from compassc.layers.axes import AxisLoop, ending
+from compassc.layers.axis_sums import largest_of_elements
 from compassc.layers.byte_functions import BYTES
 from compassc.layers.families.reduce.search import find_extreme
 from compassc.layers.families.softmax.reference import ceil_log2, exponent_factor, float_factor
 from compassc.layers.kernels import kernel, scheduled
 from compassc.layers.lane_arithmetic import (
-    across_max,
     across_sum,
     across_sum_exactly,
     across_sum_limited,
@@ -66,7 +66,6 @@ class Softmax:
 
     def _largest(self) -> Largest:
         k, w, x = self.k, self.w, self.layer.input
-        kind = WIDE[x.dtype]
         if _in_bytes(self.layer, w):
             lowest = everywhere(x.low, x.dtype)
             most = k.changing("most", lowest)
@@ -75,12 +74,7 @@ class Softmax:
                 k.assign(most, S.max(most, S.vsel(held, lowest, k.mask) if w.partial else held))
             scalar = k.held("largest", S.i32(S.vrpmax(most)[0]))
             return Largest(k.held("best", S.vbcast(scalar, lanes=LANES)), scalar)
-        neutral = "-inf" if kind == "float32" else x.low
-        best = w.start("best", neutral, kind)
-        with w.each():
-            k.assign(best, S.max(best, w.active(w.load("x"), neutral, kind)))
-        w.join(best, across_max)
-        return Largest(best, None)
+        return Largest(largest_of_elements(w, x), None)
 
     def settle(self, value: Value) -> None:
         self.w.settle(self.layer, self.tail, value)
