@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -12,7 +12,7 @@ from compass_core.operators import OPERATORS
 
 from ..ir import exprs as E
 from ..ir.dtypes import BOOL, INT32, PointerType
-from ..ir.rules import rule, table
+from ..ir.rules import method, table
 from ..ops import spelling
 from .c_places import Places
 from .c_types import (
@@ -54,43 +54,23 @@ class ExprPrinter:
         self.here: Span | None = None
         """The place of what is being printed: of the statement, or of a call or access in it."""
         self.places = Places()
-        self._table: dict[type, Callable[[E.Expr], str]] = table(
-            rule(E.Var, self._var),
-            rule(E.IntImm, int_text),
-            rule(E.FloatImm, float_text),
-            rule(E.StringImm, lambda e: string_text(e.value)),
-            rule(E.Cast, self._cast),
-            rule(E.Reinterpret, self._reinterpret),
-            rule(E.Binary, self._binary),
-            rule(E.Unary, self._unary),
-            rule(E.Select, self._select),
-            rule(E.Broadcast, self._broadcast),
-            rule(E.VectorLiteral, lambda e: f"({c_type(e.dtype)})({','.join([self._element(x) for x in e.elems])})"),
-            rule(E.ConstMask, lambda e: self.mask_constant(e.bits, e.lanes)),
-            rule(E.Pointer, self._pointer),
-            rule(E.AddressOf, lambda e: f"&{self._var(e.var)}"),
-            rule(E.BufferLoad, self._load),
-            rule(E.GetElement, self._get_element),
-            rule(E.Call, self._call),
-            rule(E.FuncCall, lambda e: f"{e.func}({self.list(e.args)})"),
-        )
 
     def _select(self, e: E.Select) -> str:
         return f"({self.expr(e.condition)} ? {self.operand(e.true_value)} : {self.operand(e.false_value)})"
 
     def value(self, e: E.Expr) -> str:
         """The C text of an expression whose place cuts it to its type: the right side of an assignment, a cast."""
-        form = self._table.get(type(e))
+        form = _FORMS.get(type(e))
         if form is None:
             raise codegen_error(
                 f"a {type(e).__name__} of type {e.dtype} has no C form", "run the whole legalisation pipeline"
             )
         if isinstance(e, E.PlacedExpr) and e.span is not None and e.span != self.here:
             outer, self.here = self.here, e.span
-            text = form(e)
+            text = form(self, e)
             self.here = outer
             return self.places.marked(text, e.span, outer)
-        return form(e)
+        return form(self, e)
 
     def expr(self, e: E.Expr) -> str:
         """The C text of an expression; its C value is in the range of its type."""
@@ -115,6 +95,27 @@ class ExprPrinter:
         if name is None:
             raise codegen_error(f"variable {e.name!r} is used before it is defined")
         return name
+
+    def _int(self, e: E.IntImm) -> str:
+        return int_text(e)
+
+    def _float(self, e: E.FloatImm) -> str:
+        return float_text(e)
+
+    def _string(self, e: E.StringImm) -> str:
+        return string_text(e.value)
+
+    def _literal(self, e: E.VectorLiteral) -> str:
+        return f"({c_type(e.dtype)})({','.join([self._element(x) for x in e.elems])})"
+
+    def _const_mask(self, e: E.ConstMask) -> str:
+        return self.mask_constant(e.bits, e.lanes)
+
+    def _address(self, e: E.AddressOf) -> str:
+        return f"&{self._var(e.var)}"
+
+    def _func_call(self, e: E.FuncCall) -> str:
+        return f"{e.func}({self.list(e.args)})"
 
     def _element(self, e: E.Expr) -> str:
         """An element of a vector literal: whole numbers without the cast of their type."""
@@ -264,6 +265,28 @@ class ExprPrinter:
         if bits == (1 << lanes) - 1 and not self.typed_masks:
             return f"ALL_TRUE_{letter}"
         return f"__vmov_{letter}(0x{word:08X})"
+
+
+_FORMS: Mapping[type, Callable[[ExprPrinter, E.Expr], str]] = table(
+    method(E.Var, ExprPrinter._var),
+    method(E.IntImm, ExprPrinter._int),
+    method(E.FloatImm, ExprPrinter._float),
+    method(E.StringImm, ExprPrinter._string),
+    method(E.Cast, ExprPrinter._cast),
+    method(E.Reinterpret, ExprPrinter._reinterpret),
+    method(E.Binary, ExprPrinter._binary),
+    method(E.Unary, ExprPrinter._unary),
+    method(E.Select, ExprPrinter._select),
+    method(E.Broadcast, ExprPrinter._broadcast),
+    method(E.VectorLiteral, ExprPrinter._literal),
+    method(E.ConstMask, ExprPrinter._const_mask),
+    method(E.Pointer, ExprPrinter._pointer),
+    method(E.AddressOf, ExprPrinter._address),
+    method(E.BufferLoad, ExprPrinter._load),
+    method(E.GetElement, ExprPrinter._get_element),
+    method(E.Call, ExprPrinter._call),
+    method(E.FuncCall, ExprPrinter._func_call),
+)
 
 
 def _is_constant_mask(e: E.Expr) -> bool:

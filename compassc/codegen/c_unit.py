@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from compass_core.errors import CompassError, Note, Span, flat, together
@@ -13,7 +13,7 @@ from ..analysis.copies import readers
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.names import NamePool
-from ..ir.rules import rule, table
+from ..ir.rules import method, table
 from .c_calls import FORMS
 from .c_expr import ExprPrinter, c_name
 from .c_places import Part
@@ -62,21 +62,6 @@ class FunctionPrinter(ExprPrinter):
         self.errors: list[CompassError] = []
         self.stack_size = 0
         self.depth = 1
-        self._stmts: dict[type, Callable[[S.Stmt], str]] = table(
-            rule(S.Let, self._let),
-            rule(S.Assign, lambda s: f"{self._var(s.var)} = {self.value(s.value)};"),
-            rule(S.SetElement, lambda s: f"{self._var(s.var)}[{self.expr(s.index)}] = {self.value(s.value)};"),
-            rule(S.BufferStore, self._store),
-            rule(S.Evaluate, self._eval),
-            rule(S.Alloc, self._alloc),
-            rule(S.AllocConst, self._alloc_const),
-            rule(S.Break, lambda s: "break;"),
-            rule(S.Continue, lambda s: "continue;"),
-            rule(S.Return, self._return),
-        )
-        self._blocks: dict[type, Callable[[S.Stmt], None]] = table(
-            rule(S.IfThenElse, self._if), rule(S.For, self._for), rule(S.While, self._while)
-        )
 
     def define(self, var: E.Var) -> str:
         """Give a variable the C name it has from here on."""
@@ -119,9 +104,9 @@ class FunctionPrinter(ExprPrinter):
         for s in body:
             self.here = s.span
             try:
-                if block := self._blocks.get(type(s)):
-                    block(s)
-                elif text := self._stmts.get(type(s), _no_form)(s):
+                if block := _BLOCKS.get(type(s)):
+                    block(self, s)
+                elif text := _STATEMENTS.get(type(s), _no_form)(self, s):
                     self.line(text, s.span)
             except CompassError as e:
                 if e.span is None:
@@ -136,6 +121,18 @@ class FunctionPrinter(ExprPrinter):
         name = self.defining = self.define(s.var)
         self._name_array(s.value, name)
         return f"{c_type(s.var.dtype)} {name} = {self.value(s.value)};"
+
+    def _assign(self, s: S.Assign) -> str:
+        return f"{self._var(s.var)} = {self.value(s.value)};"
+
+    def _set_element(self, s: S.SetElement) -> str:
+        return f"{self._var(s.var)}[{self.expr(s.index)}] = {self.value(s.value)};"
+
+    def _break(self, s: S.Break) -> str:
+        return "break;"
+
+    def _continue(self, s: S.Continue) -> str:
+        return "continue;"
 
     def _name_array(self, value: E.Expr, pointer: str) -> None:
         """An array is called by the pointer that `S.alloc` and tables have in the kernel: the first one to it."""
@@ -231,6 +228,25 @@ class FunctionPrinter(ExprPrinter):
         return f"{{}} < {start}+{self.expr(extent(s.min, s.stop))}"
 
 
+_STATEMENTS: Mapping[type, Callable[[FunctionPrinter, S.Stmt], str]] = table(
+    method(S.Let, FunctionPrinter._let),
+    method(S.Assign, FunctionPrinter._assign),
+    method(S.SetElement, FunctionPrinter._set_element),
+    method(S.BufferStore, FunctionPrinter._store),
+    method(S.Evaluate, FunctionPrinter._eval),
+    method(S.Alloc, FunctionPrinter._alloc),
+    method(S.AllocConst, FunctionPrinter._alloc_const),
+    method(S.Break, FunctionPrinter._break),
+    method(S.Continue, FunctionPrinter._continue),
+    method(S.Return, FunctionPrinter._return),
+)
+_BLOCKS: Mapping[type, Callable[[FunctionPrinter, S.Stmt], None]] = table(
+    method(S.IfThenElse, FunctionPrinter._if),
+    method(S.For, FunctionPrinter._for),
+    method(S.While, FunctionPrinter._while),
+)
+
+
 def extent(start: E.Expr, stop: E.Expr) -> E.Expr:
     """`stop - start`, simplified where that is easy to see."""
     if type(start) is E.IntImm and type(stop) is E.IntImm:
@@ -270,7 +286,7 @@ ONLY_READ_COPIES = (f"#ifndef {ONLY_READ}", f"#define {ONLY_READ}(copy) (int)cop
 """The same of the promise that a copy is only read."""
 
 
-def _no_form(s: S.Stmt) -> str:
+def _no_form(printer: FunctionPrinter, s: S.Stmt) -> str:
     raise codegen_error(f"the statement {type(s).__name__} has no C form", "run the whole lowering pipeline first")
 
 

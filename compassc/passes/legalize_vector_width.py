@@ -11,7 +11,7 @@ cut as the operation that uses them needs; the width a mask variable is kept in 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from compass_core.errors import CompassError, Span
@@ -21,7 +21,7 @@ from ..analysis.statements import is_const
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import VOID, DataType, PointerType, Type, bool_of, native, pointer_type
-from ..ir.rules import rule, table
+from ..ir.rules import method, table
 from ..ir.visit import located, placed, walk_exprs, walk_stmts
 from ..ops import core, spelling
 from ._hazards import Hazards
@@ -54,20 +54,6 @@ class Aligner:
             int, tuple[E.Expr, E.Expr]
         ] = {}  # by identity: a sub-function call, and the variable that holds its result
         self.span: Span | None = None
-        self._table: dict[type, Callable[[E.Expr, int], list[E.Expr]]] = table(
-            rule(E.Var, self._var_parts),
-            rule(E.ConstMask, self._const_mask),
-            rule(E.TailMask, self._tail_mask),
-            rule(E.Broadcast, self._broadcast),
-            rule(E.VectorLiteral, self._literal),
-            rule(E.Binary, self._binary),
-            rule(E.Unary, self._bitnot),
-            rule(E.Select, self._select),
-            rule(E.Reinterpret, self._reinterpret),
-            rule(E.Call, self._call),
-            rule(E.FuncCall, self._func_call),
-            rule(E.BufferLoad, lambda e, width: [self.scalar(e)]),
-        )
 
     # -- values of several registers
 
@@ -77,10 +63,10 @@ class Aligner:
             width = e.dtype.native_lanes
         elif not width:
             width = self.masks.width(e)
-        form = self._table.get(type(e))
+        form = _FORMS.get(type(e))
         if form is None:
             raise wide_error(f"a {type(e).__name__} cannot be cut into registers")
-        found: list[E.Expr] = form(e, width)
+        found: list[E.Expr] = form(self, e, width)
         return [located(part, e.span) for part in found] if isinstance(e, E.PlacedExpr) else found
 
     def once(self, e: E.Expr) -> E.Expr:
@@ -159,6 +145,9 @@ class Aligner:
             last = parts[-1]
             parts = [*parts[:-1], E.Call("vand", (last, first_lanes(rest, width)), last.dtype)]
         return parts
+
+    def _one(self, e: E.BufferLoad, width: int) -> list[E.Expr]:
+        return [self.scalar(e)]
 
     def _literal(self, e: E.VectorLiteral, width: int) -> list[E.Expr]:
         elems = [self.scalar(x) for x in e.elems]
@@ -440,6 +429,22 @@ class Aligner:
         if ret is not VOID and ret.is_mask and not ret.is_native:
             ret = bool_of(register_width(ret.lanes))
         return f.replace(params=tuple(params), body=tuple(copies) + self.body(f.body), ret_type=ret)
+
+
+_FORMS: Mapping[type, Callable[[Aligner, E.Expr, int], list[E.Expr]]] = table(
+    method(E.Var, Aligner._var_parts),
+    method(E.ConstMask, Aligner._const_mask),
+    method(E.TailMask, Aligner._tail_mask),
+    method(E.Broadcast, Aligner._broadcast),
+    method(E.VectorLiteral, Aligner._literal),
+    method(E.Binary, Aligner._binary),
+    method(E.Unary, Aligner._bitnot),
+    method(E.Select, Aligner._select),
+    method(E.Reinterpret, Aligner._reinterpret),
+    method(E.Call, Aligner._call),
+    method(E.FuncCall, Aligner._func_call),
+    method(E.BufferLoad, Aligner._one),
+)
 
 
 def unlimited(count: E.Expr, lanes: int) -> E.Expr:
