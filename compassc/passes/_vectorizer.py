@@ -16,7 +16,7 @@ from ..ir.dtypes import FLOAT32, INT32, UINT32, DataType
 from ..ir.exprs import Binary, Expr, IntImm, Ramp, Var
 from ..ir.rules import method, table
 from ..ir.stmts import Body, Stmt
-from ..ir.visit import Rewriter, all_exprs, located, rewrites, substitute
+from ..ir.visit import Rewriter, all_exprs, located, rewrites, substitute, walk_exprs
 
 _T = TypeVar("_T")
 _LANEWISE = frozenset("abs exp exp2 log tanh sin cos sqrt rsqrt floor ceil rint erf pow".split())
@@ -169,6 +169,8 @@ class Vectorizer:
         return self.of.get(e, e)
 
     def _binary(self, e: Binary) -> Expr:
+        if e.op in ("and", "or") and e.b.flags & E.F_LOAD and self._varies(e):
+            return self._in_turn(e)
         a, b = self.expr(e.a), self.expr(e.b)
         if not _is_vector(a) and not _is_vector(b):
             return e
@@ -194,6 +196,14 @@ class Vectorizer:
         if op == "div" and self._may_overflow(e):
             return self._wrapped(made)
         return E.Unary("bitnot", made) if e.op == "eq" and e.a.dtype.is_bool else made
+
+    def _in_turn(self, e: Binary) -> Expr:
+        """`and` and `or` of what reads memory: the second operand where the first leaves it open, unless all it reads exists."""
+        first = self.vector(e.a)
+        if all(self._exist(x.buffer, x.indices) for x in walk_exprs(e.b) if isinstance(x, E.BufferLoad)):
+            return Binary(_AS_MASK_OP[e.op], first, self.vector(e.b))
+        open_ = first if e.op == "and" else E.Unary("bitnot", first)
+        return Binary(_AS_MASK_OP[e.op], first, self._where(open_, lambda: self.vector(e.b)))
 
     def _product_of_bytes(self, e: Binary) -> Expr:
         """There is no multiplication of bytes: the product in 16 bits, of which the low ones are kept."""

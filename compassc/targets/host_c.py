@@ -450,7 +450,7 @@ class HostText(CText):
         if e.mask is not None:
             test = self.expr(e.mask)
             if step == 1:
-                return f"__builtin_masked_load({test}, {address})"
+                return f"__builtin_masked_load({test}, {address}, ({vector})(0))"
             return (
                 f"({{ const {element} *p_ = {address}; {self._mask_type(lanes)} m_ = {test}; {vector} r_ = 0; "
                 f"for (int l_ = 0; l_ < {lanes}; l_++) if (m_[l_]) r_[l_] = p_[l_ * {step}]; r_; }})"

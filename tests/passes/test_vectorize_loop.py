@@ -96,6 +96,15 @@ def test_conditions_that_differ_between_lanes_are_masks(transform):
     assert f"T.load(a, T.ramp(-1, 1, 8), mask=(T.splat(0, 8) < {lanes}))" in text
 
 
+@pytest.mark.parametrize(("operator", "asked"), [("and", "({} < T.splat(n, 8))"), ("or", "(~({} < T.splat(n, 8)))")])
+def test_what_follows_in_a_condition_is_read_where_it_is_asked(transform, operator, asked):
+    """There may be no element in the other lanes."""
+    chosen = f"T.select(((j < n) {operator} (T.float32(0.0) < a[j])), T.float32(1.0), T.float32(2.0))"
+    text = transform("VectorizeLoop", f"for j in T.vectorized(0, 8, 1):\n    b[j] = {chosen}", P)
+    mask = asked.format('T.vector("int32x8", 0, 1, 2, 3, 4, 5, 6, 7)')
+    assert f"T.load(a, T.ramp(0, 1, 8), mask={mask})" in text
+
+
 def test_condition_around_what_all_lanes_share_is_serial(check):
     loop = "for j in T.{}(0, 8, 1):\n    if (j < n):\n        b[j] = a[j]\n    b[n] = a[0]"
     check("VectorizeLoop", P, loop.format("vectorized"), loop.format("serial"))

@@ -71,3 +71,16 @@ def test_places_in_narrow_types_are_those_that_were_given(extent, reduction):
     for target in ("X2_1204", "llvm"):
         targets.build(topi.schedule(out, target), [*tensors, out], target)(data, places, updates, found)
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("target", ["llvm", "X2_1204"])
+@pytest.mark.parametrize("reduction", ["add", "max", "update"])
+def test_rows_of_indices_that_are_shorter_than_vectors(reduction, target):
+    """The last vector of places ends behind the last index."""
+    draw, operator = np.random.default_rng(0), topi.OPERATORS["scatter_elements"]
+    arrays = [draw.integers(-9, 9, (13, 13)).astype("int32"), draw.integers(-13, 13, (11, 11)).astype("int32")]
+    arrays.append(draw.integers(-9, 9, (11, 11)).astype("int32"))
+    args = [te.placeholder(a.shape, str(a.dtype), name=n) for a, n in zip(arrays, "diu")]
+    out, found = operator.define(*args, 0, reduction), np.zeros((13, 13), "int32")
+    targets.build(topi.schedule(out, target), [*args, out], target)(*arrays, found)
+    np.testing.assert_array_equal(found, operator.reference(*arrays, 0, reduction))
