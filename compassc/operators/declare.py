@@ -230,7 +230,11 @@ def summed(kind: DataType) -> DataType:
 
 
 def mean_of(total: Expr, count: float | Expr, kind: DataType) -> Expr:
-    """A sum over a count, in a type: of whole numbers cut towards zero."""
+    """A sum over a count, in a type: of whole numbers cut towards zero. The mean of no reals is NaN."""
+    if isinstance(count, int) and not count:
+        if not kind.is_floating:
+            raise ExpressionError("there is no mean of no whole numbers", "cast to float32, of which it is NaN")
+        return te.cast(total * te.const(math.nan, "float32"), kind)
     if not kind.is_floating:
         return te.cast(te.truncdiv(total, te.cast(count, total.dtype) if isinstance(count, Expr) else count), kind)
     if isinstance(count, int):

@@ -164,13 +164,13 @@ def _place(name: str, best: Reducer, worse: Callable[[Expr, Expr], Expr]) -> Cal
 
 def _arg(reference: Callable[..., Array]) -> Callable[..., Array]:
     def apply(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
-        found = reference(x, axis)
-        return np.expand_dims(found, axis) if keepdims and axis is not None else np.reshape(found, np.shape(found) or 1)
+        found = reference(x, axis, keepdims=keepdims)
+        return np.reshape(found, np.shape(found) or 1)
 
     return apply
 
 
-_ARG_SAMPLES = (sample((4, 6), 1), sample((3, 4, 5), 0, keepdims=True), sample((3, 4)))
+_ARG_SAMPLES = (sample((4, 6), 1), sample((3, 4, 5), 0, keepdims=True), sample((3, 4)), sample((3, 5), keepdims=True))
 argmax = operator(PatternKind.REDUCTION, _arg(np.argmax), *_ARG_SAMPLES)(
     _place("argmax", largest, lambda x, top: x < top)
 )

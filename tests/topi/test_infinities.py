@@ -104,6 +104,12 @@ def test_values_alone_are_those_at_the_places(kind, many, k, ascending, target):
     np.testing.assert_array_equal(np.signbit(found)[found == 0], np.signbit(expected)[found == 0])
 
 
+def test_the_mean_of_nothing_is_not_a_number():
+    assert np.isnan(check("mean", [np.zeros((0, 3), "float32")], (0,), "c")).all()
+    with pytest.raises(te.ExpressionError, match="no mean of no whole numbers"):
+        topi.mean(te.placeholder((0, 3), "int32"), 0)
+
+
 @pytest.mark.parametrize("target", ["c", "X2_1204"])
 @pytest.mark.parametrize("name", ["negative", "sign", "abs", "floor", "trunc"])
 def test_signs_of_zeros_and_what_is_not_a_number(name, target):
