@@ -15,12 +15,10 @@ __kernel void tile_attention(__global half* qs, __global half* ks, __global half
   __lsram float sums[1536];
   __lsram half keys[2048];
   __lsram half values[2048];
-  __lsram half tile_t5[1024];
   __lsram float scores[384];
   __lsram int tile_t1[16];
-  __lsram float tile_t2[24];
+  __lsram float tile_t2[384];
   __lsram float higher[24];
-  __lsram float weights[384];
   __lsram float tile_t3[24];
   int count_t0 = ceildiv(n, 24);
   for (int t = get_local_id(0); t < get_local_id(0)+(count_t0 - get_local_id(0)); t += get_local_size(0)) {
@@ -121,7 +119,7 @@ __kernel void tile_attention(__global half* qs, __global half* ks, __global half
         }
       }
       for (int i_t8 = 0; i_t8 < 64; i_t8 += 1) {
-        __vstore(__vload_stride((__lsram half16*)(keys_here + i_t8), 128, ALL_TRUE_h), (__lsram half16*)(tile_t5 + (i_t8 * 16)), ALL_TRUE_h);
+        __vstore(__vload_stride((__lsram half16*)(keys_here + i_t8), 128, ALL_TRUE_h), (__lsram half16*)(tile_t0 + (i_t8 * 16)), ALL_TRUE_h);
       }
       for (int i_t9 = 0; i_t9 < 24; i_t9 += 4) {
         int cse_var_13 = (i_t9 * 16);
@@ -140,8 +138,8 @@ __kernel void tile_attention(__global half* qs, __global half* ks, __global half
         for (int i_t10 = 0; i_t10 < 64; i_t10 += 1) {
           int cse_var_14 = ((i_t9 * 64) + i_t10);
           float8 right_t0[2];
-          right_t0[0] = __vzipl(__vcvtue_tfp32(__vload((__lsram half16*)(tile_t5 + (i_t10 * 16)), ALL_TRUE_h)), __vcvtuo_tfp32(__vload((__lsram half16*)(tile_t5 + (i_t10 * 16)), ALL_TRUE_h)));
-          right_t0[1] = __vziph(__vcvtue_tfp32(__vload((__lsram half16*)(tile_t5 + (i_t10 * 16)), ALL_TRUE_h)), __vcvtuo_tfp32(__vload((__lsram half16*)(tile_t5 + (i_t10 * 16)), ALL_TRUE_h)));
+          right_t0[0] = __vzipl(__vcvtue_tfp32(__vload((__lsram half16*)(tile_t0 + (i_t10 * 16)), ALL_TRUE_h)), __vcvtuo_tfp32(__vload((__lsram half16*)(tile_t0 + (i_t10 * 16)), ALL_TRUE_h)));
+          right_t0[1] = __vziph(__vcvtue_tfp32(__vload((__lsram half16*)(tile_t0 + (i_t10 * 16)), ALL_TRUE_h)), __vcvtuo_tfp32(__vload((__lsram half16*)(tile_t0 + (i_t10 * 16)), ALL_TRUE_h)));
           total_t2[0] = __vfma(total_t2[0], (float8)queries[cse_var_14], right_t0[0], ALL_TRUE_w);
           total_t2[1] = __vfma(total_t2[1], (float8)queries[cse_var_14], right_t0[1], ALL_TRUE_w);
           total_t3[0] = __vfma(total_t3[0], (float8)queries[(cse_var_14 + 64)], right_t0[0], ALL_TRUE_w);
@@ -180,31 +178,31 @@ __kernel void tile_attention(__global half* qs, __global half* ks, __global half
       for (int i_t4 = 0; i_t4 < 24; i_t4 += 1) {
         int cse_var_16 = (i_t4 * 16);
         float element_t0 = higher[i_t4];
-        __vstore(vexp((__vload((__lsram float8*)(scores + cse_var_16), ALL_TRUE_w) - (float8)element_t0)), (__lsram float8*)(weights + cse_var_16), ALL_TRUE_w);
-        __vstore(vexp((__vload((__lsram float8*)(scores + (cse_var_16 + 8)), ALL_TRUE_w) - (float8)element_t0)), (__lsram float8*)(weights + (cse_var_16 + 8)), ALL_TRUE_w);
+        __vstore(vexp((__vload((__lsram float8*)(scores + cse_var_16), ALL_TRUE_w) - (float8)element_t0)), (__lsram float8*)(tile_t2 + cse_var_16), ALL_TRUE_w);
+        __vstore(vexp((__vload((__lsram float8*)(scores + (cse_var_16 + 8)), ALL_TRUE_w) - (float8)element_t0)), (__lsram float8*)(tile_t2 + (cse_var_16 + 8)), ALL_TRUE_w);
       }
-      __vstore(vexp((__vload((__lsram float8*)top, ALL_TRUE_w) - __vload((__lsram float8*)higher, ALL_TRUE_w))), (__lsram float8*)tile_t2, ALL_TRUE_w);
-      __vstore(vexp((__vload((__lsram float8*)(top + 8), ALL_TRUE_w) - __vload((__lsram float8*)(higher + 8), ALL_TRUE_w))), (__lsram float8*)(tile_t2 + 8), ALL_TRUE_w);
-      __vstore(vexp((__vload((__lsram float8*)(top + 16), ALL_TRUE_w) - __vload((__lsram float8*)(higher + 16), ALL_TRUE_w))), (__lsram float8*)(tile_t2 + 16), ALL_TRUE_w);
+      __vstore(vexp((__vload((__lsram float8*)top, ALL_TRUE_w) - __vload((__lsram float8*)higher, ALL_TRUE_w))), (__lsram float8*)scores, ALL_TRUE_w);
+      __vstore(vexp((__vload((__lsram float8*)(top + 8), ALL_TRUE_w) - __vload((__lsram float8*)(higher + 8), ALL_TRUE_w))), (__lsram float8*)(scores + 8), ALL_TRUE_w);
+      __vstore(vexp((__vload((__lsram float8*)(top + 16), ALL_TRUE_w) - __vload((__lsram float8*)(higher + 16), ALL_TRUE_w))), (__lsram float8*)(scores + 16), ALL_TRUE_w);
       for (int i_t5 = 0; i_t5 < 24; i_t5 += 1) {
         float8 total_t1[2];
-        total_t1[0] = __vload((__lsram float8*)(weights + (i_t5 * 16)), ALL_TRUE_w);
-        total_t1[1] = __vload((__lsram float8*)(weights + ((i_t5 * 16) + 8)), ALL_TRUE_w);
+        total_t1[0] = __vload((__lsram float8*)(tile_t2 + (i_t5 * 16)), ALL_TRUE_w);
+        total_t1[1] = __vload((__lsram float8*)(tile_t2 + ((i_t5 * 16) + 8)), ALL_TRUE_w);
         tile_t3[i_t5] = __vrpadd((float8)0x0p+0f/*0.000000e+00*/, (total_t1[0] + total_t1[1]), ALL_TRUE_w)[0];
       }
-      __vstore(((__vload((__lsram float8*)total, ALL_TRUE_w) * __vload((__lsram float8*)tile_t2, ALL_TRUE_w)) + __vload((__lsram float8*)tile_t3, ALL_TRUE_w)), (__lsram float8*)total, ALL_TRUE_w);
-      __vstore(((__vload((__lsram float8*)(total + 8), ALL_TRUE_w) * __vload((__lsram float8*)(tile_t2 + 8), ALL_TRUE_w)) + __vload((__lsram float8*)(tile_t3 + 8), ALL_TRUE_w)), (__lsram float8*)(total + 8), ALL_TRUE_w);
-      __vstore(((__vload((__lsram float8*)(total + 16), ALL_TRUE_w) * __vload((__lsram float8*)(tile_t2 + 16), ALL_TRUE_w)) + __vload((__lsram float8*)(tile_t3 + 16), ALL_TRUE_w)), (__lsram float8*)(total + 16), ALL_TRUE_w);
+      __vstore(((__vload((__lsram float8*)total, ALL_TRUE_w) * __vload((__lsram float8*)scores, ALL_TRUE_w)) + __vload((__lsram float8*)tile_t3, ALL_TRUE_w)), (__lsram float8*)total, ALL_TRUE_w);
+      __vstore(((__vload((__lsram float8*)(total + 8), ALL_TRUE_w) * __vload((__lsram float8*)(scores + 8), ALL_TRUE_w)) + __vload((__lsram float8*)(tile_t3 + 8), ALL_TRUE_w)), (__lsram float8*)(total + 8), ALL_TRUE_w);
+      __vstore(((__vload((__lsram float8*)(total + 16), ALL_TRUE_w) * __vload((__lsram float8*)(scores + 16), ALL_TRUE_w)) + __vload((__lsram float8*)(tile_t3 + 16), ALL_TRUE_w)), (__lsram float8*)(total + 16), ALL_TRUE_w);
       for (int i_t11 = 0; i_t11 < 24; i_t11 += 4) {
         for (int i_t12 = 0; i_t12 < 64; i_t12 += 32) {
           int cse_var_20 = ((i_t11 * 64) + i_t12);
           int cse_var_19 = (cse_var_20 + 64);
           int cse_var_18 = (cse_var_20 + 192);
           int cse_var_17 = (cse_var_20 + 128);
-          float element_t2 = tile_t2[i_t11];
-          float element_t3 = tile_t2[(i_t11 + 1)];
-          float element_t4 = tile_t2[(i_t11 + 2)];
-          float element_t5 = tile_t2[(i_t11 + 3)];
+          float element_t2 = scores[i_t11];
+          float element_t3 = scores[(i_t11 + 1)];
+          float element_t4 = scores[(i_t11 + 2)];
+          float element_t5 = scores[(i_t11 + 3)];
           float8 total_t6[4];
           total_t6[0] = (__vload((__lsram float8*)(sums + cse_var_20), ALL_TRUE_w) * (float8)element_t2);
           total_t6[1] = (__vload((__lsram float8*)(sums + (cse_var_20 + 8)), ALL_TRUE_w) * (float8)element_t2);
@@ -232,22 +230,22 @@ __kernel void tile_attention(__global half* qs, __global half* ks, __global half
             right_t1[1] = __vziph(__vcvtue_tfp32(__vload((__lsram half16*)(values_here + ((i_t13 * 64) + i_t12)), ALL_TRUE_h)), __vcvtuo_tfp32(__vload((__lsram half16*)(values_here + ((i_t13 * 64) + i_t12)), ALL_TRUE_h)));
             right_t1[2] = __vzipl(__vcvtue_tfp32(__vload((__lsram half16*)(values_here + (((i_t13 * 64) + i_t12) + 16)), ALL_TRUE_h)), __vcvtuo_tfp32(__vload((__lsram half16*)(values_here + (((i_t13 * 64) + i_t12) + 16)), ALL_TRUE_h)));
             right_t1[3] = __vziph(__vcvtue_tfp32(__vload((__lsram half16*)(values_here + (((i_t13 * 64) + i_t12) + 16)), ALL_TRUE_h)), __vcvtuo_tfp32(__vload((__lsram half16*)(values_here + (((i_t13 * 64) + i_t12) + 16)), ALL_TRUE_h)));
-            total_t6[0] = __vfma(total_t6[0], (float8)weights[cse_var_21], right_t1[0], ALL_TRUE_w);
-            total_t6[1] = __vfma(total_t6[1], (float8)weights[cse_var_21], right_t1[1], ALL_TRUE_w);
-            total_t6[2] = __vfma(total_t6[2], (float8)weights[cse_var_21], right_t1[2], ALL_TRUE_w);
-            total_t6[3] = __vfma(total_t6[3], (float8)weights[cse_var_21], right_t1[3], ALL_TRUE_w);
-            total_t7[0] = __vfma(total_t7[0], (float8)weights[(cse_var_21 + 16)], right_t1[0], ALL_TRUE_w);
-            total_t7[1] = __vfma(total_t7[1], (float8)weights[(cse_var_21 + 16)], right_t1[1], ALL_TRUE_w);
-            total_t7[2] = __vfma(total_t7[2], (float8)weights[(cse_var_21 + 16)], right_t1[2], ALL_TRUE_w);
-            total_t7[3] = __vfma(total_t7[3], (float8)weights[(cse_var_21 + 16)], right_t1[3], ALL_TRUE_w);
-            total_t8[0] = __vfma(total_t8[0], (float8)weights[(cse_var_21 + 32)], right_t1[0], ALL_TRUE_w);
-            total_t8[1] = __vfma(total_t8[1], (float8)weights[(cse_var_21 + 32)], right_t1[1], ALL_TRUE_w);
-            total_t8[2] = __vfma(total_t8[2], (float8)weights[(cse_var_21 + 32)], right_t1[2], ALL_TRUE_w);
-            total_t8[3] = __vfma(total_t8[3], (float8)weights[(cse_var_21 + 32)], right_t1[3], ALL_TRUE_w);
-            total_t9[0] = __vfma(total_t9[0], (float8)weights[(cse_var_21 + 48)], right_t1[0], ALL_TRUE_w);
-            total_t9[1] = __vfma(total_t9[1], (float8)weights[(cse_var_21 + 48)], right_t1[1], ALL_TRUE_w);
-            total_t9[2] = __vfma(total_t9[2], (float8)weights[(cse_var_21 + 48)], right_t1[2], ALL_TRUE_w);
-            total_t9[3] = __vfma(total_t9[3], (float8)weights[(cse_var_21 + 48)], right_t1[3], ALL_TRUE_w);
+            total_t6[0] = __vfma(total_t6[0], (float8)tile_t2[cse_var_21], right_t1[0], ALL_TRUE_w);
+            total_t6[1] = __vfma(total_t6[1], (float8)tile_t2[cse_var_21], right_t1[1], ALL_TRUE_w);
+            total_t6[2] = __vfma(total_t6[2], (float8)tile_t2[cse_var_21], right_t1[2], ALL_TRUE_w);
+            total_t6[3] = __vfma(total_t6[3], (float8)tile_t2[cse_var_21], right_t1[3], ALL_TRUE_w);
+            total_t7[0] = __vfma(total_t7[0], (float8)tile_t2[(cse_var_21 + 16)], right_t1[0], ALL_TRUE_w);
+            total_t7[1] = __vfma(total_t7[1], (float8)tile_t2[(cse_var_21 + 16)], right_t1[1], ALL_TRUE_w);
+            total_t7[2] = __vfma(total_t7[2], (float8)tile_t2[(cse_var_21 + 16)], right_t1[2], ALL_TRUE_w);
+            total_t7[3] = __vfma(total_t7[3], (float8)tile_t2[(cse_var_21 + 16)], right_t1[3], ALL_TRUE_w);
+            total_t8[0] = __vfma(total_t8[0], (float8)tile_t2[(cse_var_21 + 32)], right_t1[0], ALL_TRUE_w);
+            total_t8[1] = __vfma(total_t8[1], (float8)tile_t2[(cse_var_21 + 32)], right_t1[1], ALL_TRUE_w);
+            total_t8[2] = __vfma(total_t8[2], (float8)tile_t2[(cse_var_21 + 32)], right_t1[2], ALL_TRUE_w);
+            total_t8[3] = __vfma(total_t8[3], (float8)tile_t2[(cse_var_21 + 32)], right_t1[3], ALL_TRUE_w);
+            total_t9[0] = __vfma(total_t9[0], (float8)tile_t2[(cse_var_21 + 48)], right_t1[0], ALL_TRUE_w);
+            total_t9[1] = __vfma(total_t9[1], (float8)tile_t2[(cse_var_21 + 48)], right_t1[1], ALL_TRUE_w);
+            total_t9[2] = __vfma(total_t9[2], (float8)tile_t2[(cse_var_21 + 48)], right_t1[2], ALL_TRUE_w);
+            total_t9[3] = __vfma(total_t9[3], (float8)tile_t2[(cse_var_21 + 48)], right_t1[3], ALL_TRUE_w);
           }
           __vstore(total_t6[0], (__lsram float8*)(sums + cse_var_20), ALL_TRUE_w);
           __vstore(total_t6[1], (__lsram float8*)(sums + (cse_var_20 + 8)), ALL_TRUE_w);

@@ -15,9 +15,8 @@ __kernel void tile_layer_norm(__global half* src, __global float* s, __global fl
   __lsram half v[2048];
   __lsram half tile_t3[2048];
   __lsram float wide[1024];
-  __lsram float tile_t1[8];
+  __lsram float tile_t1[1024];
   __lsram float tile_t0[8];
-  __lsram float centred[1024];
   int end_t0 = cse_var_1;
   int end_t1 = cse_var_1;
   if (end_t0 < 512) {
@@ -119,42 +118,42 @@ __kernel void tile_layer_norm(__global half* src, __global float* s, __global fl
       float element_t0 = tile_t0[i_t5];
       for (int i_t6 = 0; i_t6 < 512; i_t6 += 32) {
         int cse_var_9 = ((i_t5 * 512) + i_t6);
-        __vstore(((__vload((__lsram float8*)(wide + cse_var_9), ALL_TRUE_w) - (float8)element_t0) * __vload((__lsram float8*)(exists + i_t6), ALL_TRUE_w)), (__lsram float8*)(centred + cse_var_9), ALL_TRUE_w);
-        __vstore(((__vload((__lsram float8*)(wide + (cse_var_9 + 8)), ALL_TRUE_w) - (float8)element_t0) * __vload((__lsram float8*)(exists + (i_t6 + 8)), ALL_TRUE_w)), (__lsram float8*)(centred + (cse_var_9 + 8)), ALL_TRUE_w);
-        __vstore(((__vload((__lsram float8*)(wide + (cse_var_9 + 16)), ALL_TRUE_w) - (float8)element_t0) * __vload((__lsram float8*)(exists + (i_t6 + 16)), ALL_TRUE_w)), (__lsram float8*)(centred + (cse_var_9 + 16)), ALL_TRUE_w);
-        __vstore(((__vload((__lsram float8*)(wide + (cse_var_9 + 24)), ALL_TRUE_w) - (float8)element_t0) * __vload((__lsram float8*)(exists + (i_t6 + 24)), ALL_TRUE_w)), (__lsram float8*)(centred + (cse_var_9 + 24)), ALL_TRUE_w);
+        __vstore(((__vload((__lsram float8*)(wide + cse_var_9), ALL_TRUE_w) - (float8)element_t0) * __vload((__lsram float8*)(exists + i_t6), ALL_TRUE_w)), (__lsram float8*)(tile_t1 + cse_var_9), ALL_TRUE_w);
+        __vstore(((__vload((__lsram float8*)(wide + (cse_var_9 + 8)), ALL_TRUE_w) - (float8)element_t0) * __vload((__lsram float8*)(exists + (i_t6 + 8)), ALL_TRUE_w)), (__lsram float8*)(tile_t1 + (cse_var_9 + 8)), ALL_TRUE_w);
+        __vstore(((__vload((__lsram float8*)(wide + (cse_var_9 + 16)), ALL_TRUE_w) - (float8)element_t0) * __vload((__lsram float8*)(exists + (i_t6 + 16)), ALL_TRUE_w)), (__lsram float8*)(tile_t1 + (cse_var_9 + 16)), ALL_TRUE_w);
+        __vstore(((__vload((__lsram float8*)(wide + (cse_var_9 + 24)), ALL_TRUE_w) - (float8)element_t0) * __vload((__lsram float8*)(exists + (i_t6 + 24)), ALL_TRUE_w)), (__lsram float8*)(tile_t1 + (cse_var_9 + 24)), ALL_TRUE_w);
       }
     }
     for (int i_t7 = 0; i_t7 < 2; i_t7 += 1) {
       int cse_var_10 = (i_t7 * 512);
       float8 total_t1[4];
-      total_t1[0] = (__vload((__lsram float8*)(centred + cse_var_10), ALL_TRUE_w) * __vload((__lsram float8*)(centred + cse_var_10), ALL_TRUE_w));
-      total_t1[1] = (__vload((__lsram float8*)(centred + (cse_var_10 + 8)), ALL_TRUE_w) * __vload((__lsram float8*)(centred + (cse_var_10 + 8)), ALL_TRUE_w));
-      total_t1[2] = (__vload((__lsram float8*)(centred + (cse_var_10 + 16)), ALL_TRUE_w) * __vload((__lsram float8*)(centred + (cse_var_10 + 16)), ALL_TRUE_w));
-      total_t1[3] = (__vload((__lsram float8*)(centred + (cse_var_10 + 24)), ALL_TRUE_w) * __vload((__lsram float8*)(centred + (cse_var_10 + 24)), ALL_TRUE_w));
+      total_t1[0] = (__vload((__lsram float8*)(tile_t1 + cse_var_10), ALL_TRUE_w) * __vload((__lsram float8*)(tile_t1 + cse_var_10), ALL_TRUE_w));
+      total_t1[1] = (__vload((__lsram float8*)(tile_t1 + (cse_var_10 + 8)), ALL_TRUE_w) * __vload((__lsram float8*)(tile_t1 + (cse_var_10 + 8)), ALL_TRUE_w));
+      total_t1[2] = (__vload((__lsram float8*)(tile_t1 + (cse_var_10 + 16)), ALL_TRUE_w) * __vload((__lsram float8*)(tile_t1 + (cse_var_10 + 16)), ALL_TRUE_w));
+      total_t1[3] = (__vload((__lsram float8*)(tile_t1 + (cse_var_10 + 24)), ALL_TRUE_w) * __vload((__lsram float8*)(tile_t1 + (cse_var_10 + 24)), ALL_TRUE_w));
       for (int i_t8 = 32; i_t8 < 32+480; i_t8 += 32) {
         int cse_var_11 = (cse_var_10 + i_t8);
-        total_t1[0] = (total_t1[0] + (__vload((__lsram float8*)(centred + cse_var_11), ALL_TRUE_w) * __vload((__lsram float8*)(centred + cse_var_11), ALL_TRUE_w)));
-        total_t1[1] = (total_t1[1] + (__vload((__lsram float8*)(centred + (cse_var_11 + 8)), ALL_TRUE_w) * __vload((__lsram float8*)(centred + (cse_var_11 + 8)), ALL_TRUE_w)));
-        total_t1[2] = (total_t1[2] + (__vload((__lsram float8*)(centred + (cse_var_11 + 16)), ALL_TRUE_w) * __vload((__lsram float8*)(centred + (cse_var_11 + 16)), ALL_TRUE_w)));
-        total_t1[3] = (total_t1[3] + (__vload((__lsram float8*)(centred + (cse_var_11 + 24)), ALL_TRUE_w) * __vload((__lsram float8*)(centred + (cse_var_11 + 24)), ALL_TRUE_w)));
+        total_t1[0] = (total_t1[0] + (__vload((__lsram float8*)(tile_t1 + cse_var_11), ALL_TRUE_w) * __vload((__lsram float8*)(tile_t1 + cse_var_11), ALL_TRUE_w)));
+        total_t1[1] = (total_t1[1] + (__vload((__lsram float8*)(tile_t1 + (cse_var_11 + 8)), ALL_TRUE_w) * __vload((__lsram float8*)(tile_t1 + (cse_var_11 + 8)), ALL_TRUE_w)));
+        total_t1[2] = (total_t1[2] + (__vload((__lsram float8*)(tile_t1 + (cse_var_11 + 16)), ALL_TRUE_w) * __vload((__lsram float8*)(tile_t1 + (cse_var_11 + 16)), ALL_TRUE_w)));
+        total_t1[3] = (total_t1[3] + (__vload((__lsram float8*)(tile_t1 + (cse_var_11 + 24)), ALL_TRUE_w) * __vload((__lsram float8*)(tile_t1 + (cse_var_11 + 24)), ALL_TRUE_w)));
       }
-      tile_t1[i_t7] = __vrpadd((float8)0x0p+0f/*0.000000e+00*/, ((total_t1[0] + total_t1[1]) + (total_t1[2] + total_t1[3])), ALL_TRUE_w)[0];
+      tile_t0[i_t7] = __vrpadd((float8)0x0p+0f/*0.000000e+00*/, ((total_t1[0] + total_t1[1]) + (total_t1[2] + total_t1[3])), ALL_TRUE_w)[0];
     }
     float scalar_t2 = one;
-    __vstore((__vload((__lsram float8*)tile_t1, __vmov_w(0x00000011)) * (float8)scalar_t2), (__lsram float8*)tile_t0, __vmov_w(0x00000011));
+    __vstore((__vload((__lsram float8*)tile_t0, __vmov_w(0x00000011)) * (float8)scalar_t2), (__lsram float8*)wide, __vmov_w(0x00000011));
     int end_t4 = cse_var_5;
     int low_t1 = cse_var_6;
     int count_t2 = (end_t4 - low_t1);
     int end_t5 = cse_var_1;
     float scalar_t3 = eps;
-    __vstore(vrsqrt((__vload((__lsram float8*)tile_t0, __vmov_w(0x00000011)) + (float8)scalar_t3)), (__lsram float8*)tile_t1, __vmov_w(0x00000011));
+    __vstore(vrsqrt((__vload((__lsram float8*)wide, __vmov_w(0x00000011)) + (float8)scalar_t3)), (__lsram float8*)tile_t0, __vmov_w(0x00000011));
     for (int i_t9 = 0; i_t9 < 2; i_t9 += 1) {
-      float element_t1 = tile_t1[i_t9];
+      float element_t1 = tile_t0[i_t9];
       for (int i_t10 = 0; i_t10 < 512; i_t10 += 32) {
         int cse_var_12 = ((i_t9 * 512) + i_t10);
-        __vstore(__vcvtd((((__vload((__lsram float8*)(centred + cse_var_12), ALL_TRUE_w) * (float8)element_t1) * __vload((__lsram float8*)(gain + i_t10), ALL_TRUE_w)) + __vload((__lsram float8*)(bias + i_t10), ALL_TRUE_w)), (((__vload((__lsram float8*)(centred + (cse_var_12 + 8)), ALL_TRUE_w) * (float8)element_t1) * __vload((__lsram float8*)(gain + (i_t10 + 8)), ALL_TRUE_w)) + __vload((__lsram float8*)(bias + (i_t10 + 8)), ALL_TRUE_w))), (__lsram half16*)(tile_t3_here + cse_var_12), ALL_TRUE_h);
-        __vstore(__vcvtd((((__vload((__lsram float8*)(centred + (cse_var_12 + 16)), ALL_TRUE_w) * (float8)element_t1) * __vload((__lsram float8*)(gain + (i_t10 + 16)), ALL_TRUE_w)) + __vload((__lsram float8*)(bias + (i_t10 + 16)), ALL_TRUE_w)), (((__vload((__lsram float8*)(centred + (cse_var_12 + 24)), ALL_TRUE_w) * (float8)element_t1) * __vload((__lsram float8*)(gain + (i_t10 + 24)), ALL_TRUE_w)) + __vload((__lsram float8*)(bias + (i_t10 + 24)), ALL_TRUE_w))), (__lsram half16*)(tile_t3_here + (cse_var_12 + 16)), ALL_TRUE_h);
+        __vstore(__vcvtd((((__vload((__lsram float8*)(tile_t1 + cse_var_12), ALL_TRUE_w) * (float8)element_t1) * __vload((__lsram float8*)(gain + i_t10), ALL_TRUE_w)) + __vload((__lsram float8*)(bias + i_t10), ALL_TRUE_w)), (((__vload((__lsram float8*)(tile_t1 + (cse_var_12 + 8)), ALL_TRUE_w) * (float8)element_t1) * __vload((__lsram float8*)(gain + (i_t10 + 8)), ALL_TRUE_w)) + __vload((__lsram float8*)(bias + (i_t10 + 8)), ALL_TRUE_w))), (__lsram half16*)(tile_t3_here + cse_var_12), ALL_TRUE_h);
+        __vstore(__vcvtd((((__vload((__lsram float8*)(tile_t1 + (cse_var_12 + 16)), ALL_TRUE_w) * (float8)element_t1) * __vload((__lsram float8*)(gain + (i_t10 + 16)), ALL_TRUE_w)) + __vload((__lsram float8*)(bias + (i_t10 + 16)), ALL_TRUE_w)), (((__vload((__lsram float8*)(tile_t1 + (cse_var_12 + 24)), ALL_TRUE_w) * (float8)element_t1) * __vload((__lsram float8*)(gain + (i_t10 + 24)), ALL_TRUE_w)) + __vload((__lsram float8*)(bias + (i_t10 + 24)), ALL_TRUE_w))), (__lsram half16*)(tile_t3_here + (cse_var_12 + 16)), ALL_TRUE_h);
       }
     }
     if (t_start < t_1) {
