@@ -253,3 +253,17 @@ def test_what_functions_of_other_compilers_are_given_and_give():
     module = make("InferType")(relay.IRModule({v: theirs, relay.GlobalVar("main"): twice}))
     with pytest.raises(CompassError, match="@theirs is called twice"):
         relay.analysis.get_calibration_data(module, {"x": one, "y": two})
+
+
+def test_a_region_takes_nothing_that_it_also_waits_for_outside():
+    """A value of a region goes into a later one straight, and through a choice that no compiler takes."""
+    first = built("negative", x := relay.var("x", shape=(2, 3)))
+    choice = relay.If(built("less", relay.const(0), relay.const(1)), x, first)
+    m = IRModule.from_expr(Function([x], first + choice))
+    takes = lambda e: True
+    with temporary("negative", "target.a", takes), temporary("add", "target.a", takes):
+        passes = [transform.InferType(), transform.AnnotateTarget("a"), transform.MergeCompilerRegions()]
+        made = transform.Sequential([*passes, transform.PartitionGraph()])(m)
+    assert len([v for v in made.functions if v.name_hint != "main"]) == 2
+    (value,) = evaluate(made, ARRAYS[0])
+    np.testing.assert_array_equal(value, ARRAYS[0] * 0)

@@ -51,12 +51,13 @@ def _before(region: Region, regions: RegionSet) -> list[Region]:
 
 def _join(region: Region, regions: RegionSet, kept_apart: dict[Region, set[Region]]) -> None:
     """Take those before a region into it that may be. `kept_apart`: those that a region must not be one with, by region: what
-    lies before others that are before it."""
-    direct = {r for b in region.begins if isinstance(b, Call) and (r := regions.region_of(b.args[0])) is not None}
+    lies before others that are before it, or before values outside that it takes."""
+    outside = [b.args[0] for b in region.begins if isinstance(b, Call) and regions.region_of(b.args[0]) is None]
+    around = {regions.region_of(e) for value in outside for e in sources(value)}
     parents = _before(region, regions)
     apart = {r.find() for p in parents for r in kept_apart.get(p, ())}
     for parent in parents:
-        if parent.compiler != region.compiler or parent not in direct:
+        if parent.compiler != region.compiler or parent in around:
             apart.add(parent)
         elif parent not in apart:
             parent.join(region)
