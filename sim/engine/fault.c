@@ -3,6 +3,8 @@
 #include "barrier.h"
 #include "debug.h"
 #include "futex.h"
+#include "mailbox.h"
+#include "print.h"
 #include "schedule.h"
 #include "signals.h"
 #include "tec.h"
@@ -54,12 +56,13 @@ void reply_to(uint64_t request) { ticket = request; }
 bool send_reply(struct reply *reply, const struct location *locations, const char *message) {
   reply->ticket = ticket;
   reply->message_size = (uint32_t)strlen(message);
-  for (uint32_t i = 0; i < MAX_TECS; i++) reply->printf_size += (uint32_t)tecs[i].printed.size;
+  reply->printf_size = print_size();
   bool ok = send_bytes(SOCKET, reply, sizeof *reply);
   if (reply->locations) ok = ok && send_bytes(SOCKET, locations, reply->locations * sizeof *locations);
   if (reply->message_size) ok = ok && send_bytes(SOCKET, message, reply->message_size);
   for (uint32_t i = 0; ok && i < MAX_TECS; i++)
     if (tecs[i].printed.size) ok = send_bytes(SOCKET, tecs[i].printed.text, tecs[i].printed.size);
+  if (ticket) mailbox_answer(ticket, REPLY_IN_SOCKET);
   return ok;
 }
 

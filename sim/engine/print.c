@@ -155,6 +155,12 @@ void __compass_printf(uint32_t count, const struct print_value *values) {
   }
 }
 
+uint32_t print_size(void) {
+  uint32_t size = 0;
+  for (uint32_t i = 0; i < MAX_TECS; i++) size += (uint32_t)tecs[i].printed.size;
+  return size;
+}
+
 void print_clear(void) {
   for (uint32_t i = 0; i < MAX_TECS; i++) {
     tecs[i].printed.size = 0;

@@ -15,6 +15,9 @@ struct print_value {
 /* values[0] is the format string. */
 void __compass_printf(uint32_t count, const struct print_value *values);
 
+/* The bytes that all TECs printed. */
+uint32_t print_size(void);
+
 /* Forgets what all TECs printed. */
 void print_clear(void);
 

@@ -50,6 +50,21 @@ struct reply {
 
 /* TEC_AT_END: at the barrier with which a kernel ends. */
 enum tec_state { TEC_RUNNING = 0, TEC_AT_BARRIER = 1, TEC_FINISHED = 2, TEC_NOT_STARTED = 3, TEC_AT_END = 4 };
+
+/* Where a request without a seed may be put while the worker `looks` for one: its ticket last, all else before. The parent
+ * then looks for the ticket in `answered`. When it does not want to look any longer, or the worker had just left, it sends
+ * the same request by the socket and gets the reply there; the worker runs it once. The next request is to go by the socket,
+ * too, so that it does not overtake this one. The mailbox is the first page of the shared file, which no device address
+ * reaches. */
+struct mailbox {
+  uint64_t looks;
+  uint64_t nanoseconds; /* of the job that is `answered`, which is DONE, or REPLY_IN_SOCKET */
+  uint64_t answered;
+  uint64_t unused[5];
+  struct request request;
+};
+#define REPLY_IN_SOCKET UINT64_MAX
+
 struct location {
   uint32_t tec;
   uint32_t state;

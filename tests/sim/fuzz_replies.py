@@ -6,11 +6,13 @@ python -m tests.sim.fuzz_replies --count N --seed S
 from __future__ import annotations
 
 import argparse
+import mmap
 import random
 import select
 import socket
 import struct
 import sys
+import tempfile
 import time
 import weakref
 from collections import Counter
@@ -18,9 +20,10 @@ from collections import Counter
 from compass_core.errors import CompassError
 from compass_sim import RunResult, Worker
 from compass_sim import worker as module
+from compass_sim.mailbox import Mailbox
 
-REPLY, LOCATION, RECORD = struct.Struct("<IIIIiIIIQQ8s"), struct.Struct("<IIQ"), struct.Struct("<QQIIII")
-TICKET = b"\x01ticket\x80"
+REPLY, LOCATION, RECORD = struct.Struct("<IIIIiIIIQQQ"), struct.Struct("<IIQ"), struct.Struct("<QQIIII")
+TICKET = 0x807465_6B63697401
 EDGES = (0, 1, 2, 3, 7, 8, 15, 16, 255, 1 << 16, (64 << 20) - 1, 64 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 LONGEST, LONGEST_ASLEEP = 1.0, 60.0
 """Seconds that this thread may compute to judge an answer, and that it may take on a busy machine."""
@@ -35,7 +38,7 @@ def message(draw: random.Random) -> bytes:
     places, size, printed = (draw.randrange(5) if draw.random() < 0.7 else word(draw) for _ in range(3))
     status = draw.choice((0, 0, 1, 2, word(draw)))
     address = draw.choice((0, 3, word(draw), draw.getrandbits(64)))
-    ticket = TICKET if draw.random() < 0.8 else draw.choice((bytes(8), draw.randbytes(8), TICKET[::-1]))
+    ticket = TICKET if draw.random() < 0.8 else draw.choice((0, draw.getrandbits(64), TICKET ^ 1))
     fields = (
         status,
         word(draw),
@@ -68,10 +71,15 @@ class Parent:
     def __init__(self) -> None:
         self.worker = Worker()
         self.worker._process.end()
+        self.page = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the object
+        self.page.truncate(mmap.PAGESIZE)
 
-    def outcome(self, data: bytes, ends: bool, record: bool) -> str:
-        """What a run makes of an answer. AssertionError for anything but a result or an error of the toolchain."""
+    def outcome(self, data: bytes, ends: bool, record: bool, mail: tuple[int, int, int] = (0, 0, 0)) -> str:
+        """What a run makes of an answer in the socket, and of the words `mail` in the mailbox: whether it is looked at, time,
+        ticket. AssertionError for anything but a result or an error of the toolchain."""
         worker = self.worker
+        worker._mailbox = Mailbox(self.page.fileno())
+        worker._mailbox._words[:3] = memoryview(struct.pack("<3Q", *mail)).cast("Q")
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         worker._socket, worker._poll, worker._tickets = ours, select.poll(), [TICKET]
@@ -92,7 +100,8 @@ class Parent:
                 assert worker.alive == (found == "job-refused")
             else:
                 assert isinstance(result, RunResult)
-                assert data[48:56] == TICKET and data[:4] == bytes(4), "a result that nobody sent"
+                sent = int.from_bytes(data[48:56], "little") == TICKET and data[:4] == bytes(4)
+                assert sent or (mail[0] == 1 and mail[2] == TICKET), "a result that nobody sent"
                 found = f"result with{'' if result.records else 'out'} records"
             assert time.thread_time() - computed < LONGEST, "it took too long"
             assert time.monotonic() - begun < LONGEST_ASLEEP, "it waited too long"
@@ -109,7 +118,8 @@ def fuzz(count: int, seed: int) -> Counter[str]:
             data = b"".join(message(draw) for _ in range(draw.choice((1, 1, 1, 2))))
             ends, record = draw.random() < 0.95, draw.random() < 0.3
             try:
-                found[parent.outcome(data, ends, record)] += 1
+                mail = draw.choice((0, 0, 1, word(draw))), draw.getrandbits(64), draw.choice((TICKET, word(draw)))
+                found[parent.outcome(data, ends, record, mail)] += 1
             except BaseException:
                 print(f"seed {seed}, case {number}: {data.hex()}", file=sys.stderr)
                 raise

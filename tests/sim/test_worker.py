@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 import numpy as np
 import pytest
 from sim_device import PARAMS, TCBS, TEXT, Bench, compile_kernel
 
-from compass_sim import KernelFault, SimulatorError, Worker, memory_map
+from compass_sim import KernelFault, SimulatorError, Worker, mailbox, memory_map
 from compass_sim.lines import locate
 from tests.choosing import some
 
@@ -375,3 +376,37 @@ def test_parameters_may_not_hide_behind_the_window(bench: Bench) -> None:
     assert PARAMS < memory_map.ENGINE_LOW
     with pytest.raises(SimulatorError, match="leaves device memory"):
         bench.worker.dispatch(memory_map.ENGINE_LOW, 1)
+
+
+@pytest.mark.parametrize("look", [0.0, mailbox.LOOK])
+@pytest.mark.parametrize("says", ["", 'printf("a");'])
+def test_requests_by_memory_and_by_the_socket_run_once_each(
+    bench: Bench, says: str, look: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine looks for some 100 us: pauses around that long meet it while it looks, leaves, and sleeps. A parent that looks
+    for no time sends each request twice."""
+    monkeypatch.setattr(mailbox, "LOOK", look)
+    kernel = f"""
+__kernel void k(volatile __global int* out, int n) {{ out[0] += 1; for (int i = 0; i < n; i++) out[1] = i; {says} }}
+__COMPASS_ENTRY(entry) {{ k(__COMPASS_POINTER(__global int, 0), __COMPASS_SCALAR(int, 1)); }}
+"""
+    out = bench.place(np.zeros(2, np.int32))
+    bench.run(kernel, out, 0, tasks=1)
+    chain = bench.chain(bench.load(compile_kernel(kernel))["entry"], tasks=1)
+    for i in range(1000):
+        time.sleep(i % 4 // 3 * (i % 10) * 30e-6)
+        bench.parameters(out, i % 25 * 3000)
+        assert bench.worker.dispatch(*chain).printf == ("a" if says else "")
+    assert bench.read(out, np.zeros(2, np.int32))[0] == 1001
+
+
+def test_small_jobs_go_by_memory(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = bench.place(np.zeros(32, np.int32))
+    bench.run(ADD, out, out, 4)
+    chain = bench.chain(TEXT + 64)
+    by_socket: list[bytes] = []
+    send = Worker._send
+    monkeypatch.setattr(Worker, "_send", lambda worker, message: (by_socket.append(message), send(worker, message)))
+    for _ in range(300):
+        bench.worker.dispatch(*chain)
+    assert len(by_socket) < 300
