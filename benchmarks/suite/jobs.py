@@ -27,7 +27,7 @@ from ._graph import write_graph
 GOALS = {
     "worker": Goal("start of a worker", "ms", 15),
     "start": Goal("loading and starting a job of 50 layers", "ms", 2),
-    "call": Goal("ex(a, out) of vadd, 8 elements", "us", 60),
+    "call": Goal("ex(a, out) of vadd, 8 elements", "us", 40),
     "rate": Goal("jobs per second, kernel of 2k elements, one worker", "1/s", 1000, at_most=False),
 }
 STARTS, CALLS = 50, 2000

@@ -410,7 +410,8 @@ class Job:
             if not self._fresh:
                 self.device.write(self._chain_at, self._chain)
             self._fresh = False
-            result = self.device.dispatch(self._chain_at, self._plan.tcbs, limit, seed, record)
+            accelerated = self.program.is_accelerated
+            result = self.device.dispatch(self._chain_at, self._plan.tcbs, limit, seed, record, accelerated)
             if after is not None:
                 after(len(graphs))
             return result
@@ -433,7 +434,8 @@ class Job:
             self._fresh = False  # another run writes the whole chain again
             self.device.write(self._chain_at, chain)
             blocks = tcb_count(part, tecs, content.cores, is_x3(content.target))
-            result = self.device.dispatch(self._chain_at, blocks, max(until - time.monotonic(), 0.0), seed)
+            left, accelerated = max(until - time.monotonic(), 0.0), self.program.is_accelerated
+            result = self.device.dispatch(self._chain_at, blocks, left, seed, accelerated=accelerated)
             seconds, printed = seconds + result.seconds, printed + result.printf
             after(end)
         return RunResult(seconds, printed)

@@ -110,12 +110,16 @@ class Device:
         self.worker.clear_memory()
         self._ran = self.allocator.has_released = False
 
-    def dispatch(self, head: int, count: int, timeout: float, seed: int = 0, record: bool = False) -> RunResult:
+    def dispatch(
+        self, head: int, count: int, timeout: float, seed: int = 0, record: bool = False, accelerated: bool = True
+    ) -> RunResult:
         """Runs the chain of `count` control blocks at `head`, for at most `timeout` seconds; see `Worker.dispatch`."""
         with self.lock:
             self._ran = True
             try:
-                return self.worker.dispatch(head, count, self._kind, timeout, seed=seed, record=record)
+                return self.worker.dispatch(
+                    head, count, self._kind, timeout, seed=seed, record=record, accelerated=accelerated
+                )
             except BaseException:
                 if not self.alive:
                     self.end()

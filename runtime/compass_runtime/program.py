@@ -275,6 +275,11 @@ class Program:
         """The time limit of a run, in seconds, when the caller gives none: what the switches said at the first run."""
         return TIMEOUT.get()
 
+    @cached_property
+    def is_accelerated(self) -> bool:
+        """Whether a kernel may start the AIFF: the code has the name of the function by which they do."""
+        return b"__compass_aiff" in self.content.text
+
     def next_grid_id(self) -> int:
         """A number for a job's grid, in 16 bits, not 0."""
         return (next(self._grid_ids) - 1) % 0xFFFF + 1
