@@ -104,6 +104,40 @@ __COMPASS_FN bool8 __vbxuh(bool16 m) { return m.hi; }
     return __builtin_astype(__COMPASS_COMPRESS_##L(__COMPASS_RAW(L, x), zero, __compass_predicate(m)), V);       \
   }
 #else
+#if defined(__AVX2__) && !defined(__COMPASS_CHECK_VALUES)
+/* By look-ups of bytes among 16, in both halves of a vector alike, of which the next bits of the index choose. */
+#define __COMPASS_FIRST_16(i, L) ((i) % 16)
+#define __COMPASS_LAST_16(i, L) (16 + (i) % 16)
+__COMPASS_FN __compass_v32 __compass_among_32(__compass_v32 table, __compass_v32 low, __compass_v16 bit4) {
+  __compass_v32 first = __builtin_shufflevector(table, table, __COMPASS_SEQ_32(__COMPASS_FIRST_16, 32));
+  __compass_v32 last = __builtin_shufflevector(table, table, __COMPASS_SEQ_32(__COMPASS_LAST_16, 32));
+  return __builtin_ia32_pblendvb256(__builtin_ia32_pshufb256(first, low), __builtin_ia32_pshufb256(last, low),
+                                    __builtin_astype(bit4, __compass_v32));
+}
+__COMPASS_FN __compass_v32 __compass_permuted_32(__compass_v32 x, __compass_v32 i, __compass_v32 y) {
+  __compass_v32 low = i & 15;
+  __compass_v16 bit4 = __builtin_astype(i, __compass_v16) << 3, bit5 = __builtin_astype(i, __compass_v16) << 2;
+  return __builtin_ia32_pblendvb256(__compass_among_32(x, low, bit4), __compass_among_32(y, low, bit4),
+                                    __builtin_astype(bit5, __compass_v32));
+}
+__COMPASS_FN __compass_v16 __compass_permuted_16(__compass_v16 x, __compass_v16 i, __compass_v16 y) {
+  __compass_v16 both = (i & 31) * 0x0202 + 0x0100; /* of the two bytes of a lane */
+  return __builtin_astype(
+      __compass_permuted_32(__builtin_astype(x, __compass_v32), __builtin_astype(both, __compass_v32),
+                            __builtin_astype(y, __compass_v32)),
+      __compass_v16);
+}
+__COMPASS_FN __compass_v8 __compass_permuted_8(__compass_v8 x, __compass_v8 i, __compass_v8 y) {
+  __compass_v8 second = (i & 8) != 0;
+  return (__builtin_ia32_permvarsi256(y, i) & second) | (__builtin_ia32_permvarsi256(x, i) & ~second);
+}
+#define X(V, E, L, S, U, B)                                                                                   \
+  __COMPASS_FN V __compass_permute(V x, V y, U i) {                                                           \
+    return __builtin_astype(__compass_permuted_##L(__builtin_astype(x, __compass_v##L),                       \
+                                                   __builtin_astype(i, __compass_v##L),                       \
+                                                   __builtin_astype(y, __compass_v##L)), V);                  \
+  }
+#else
 #define X(V, E, L, S, U, B)                                       \
   __COMPASS_FN V __compass_permute(V x, V y, U i) {               \
     E lanes[2 * L];                                               \
@@ -112,7 +146,11 @@ __COMPASS_FN bool8 __vbxuh(bool16 m) { return m.hi; }
     __builtin_memcpy(lanes + L, &y, sizeof(V));                   \
     __COMPASS_LANES(k, L) out[k] = lanes[i[k] & (2 * L - 1)];     \
     return out;                                                   \
-  }                                                               \
+  }
+#endif
+__COMPASS_ALL(X)
+#undef X
+#define X(V, E, L, S, U, B)                                       \
   __COMPASS_FN V __compass_slide(V x, V y, int s) {               \
     E lanes[2 * L];                                               \
     V out;                                                        \
