@@ -18,6 +18,7 @@ from compass_core.aipubin.dtypes import BY_CODE, DType
 from compass_core.aipubin.graphnote import GraphNote, NotedTensor, read_ends, read_note
 from compass_core.aipubin.layout import Kind, StaticSection, SubSection
 from compass_core.arrays import Array, NumpyDType
+from compass_core.elf import elf64
 from compass_core.elf.hostcode import TextBlob, parse_text_blob
 from compass_core.errors import CompassError
 from compass_core.files.pieces import Pieces
@@ -278,7 +279,8 @@ class Program:
     @cached_property
     def is_accelerated(self) -> bool:
         """Whether a kernel may start the AIFF: the code has the name of the function by which they do."""
-        return b"__compass_aiff" in self.content.text
+        names = None if self.code is None else elf64.section(self.code.elf, ".strtab")
+        return names is None or b"__compass_aiff" in names
 
     def next_grid_id(self) -> int:
         """A number for a job's grid, in 16 bits, not 0."""
