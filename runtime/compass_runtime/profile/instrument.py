@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from compass_core.elf.hostcode import entry_symbol
 from compass_core.errors import ToolchainError
+from compass_core.hostcc import factors
 from compass_core.hostcc.sources import Source
 from compass_runtime.profile import syntax
 from compass_runtime.profile.costs import CostModel, class_of
@@ -51,7 +52,8 @@ def instrument(
     """Puts counters into a translation unit. ToolchainError when clang is missing or cannot read the text, and for C that
     is beyond what is understood here: the text need not be one of this toolchain's."""
     try:
-        return _Writer(parse(source, clang), model, first, first_site).result(source)
+        counted = replace(source, text=factors.whole(source.text))
+        return _Writer(parse(counted, clang), model, first, first_site).result(counted)
     except (LookupError, ValueError, TypeError, AttributeError, AssertionError, RecursionError) as error:
         raise ToolchainError(
             f"the kernel's C text ('{source.name}') cannot be profiled: it is too involved ({type(error).__name__})",

@@ -288,6 +288,11 @@ __COMPASS_FLOATS(X)
 #if defined(__COMPASS_VNNI) || defined(__COMPASS_CHECK)
 #define __wdpa __vdpa
 #define __wqdpa __vqdpa
+/* Factors that are taken apart once (compass_core/hostcc/factors.py) stay in one piece here. */
+typedef char32 __pair;
+#define __wload __vload
+#define __compass_halves_of(pointer, array)
+#define __compass_halve(pointer, bytes)
 #else
 #ifdef __AVX2__ /* keeps clang from adding up products of several calls first, for which it has no registers */
 #define __COMPASS_IN_TURN(acc) __asm__ volatile("" : "+x"(acc))
@@ -307,6 +312,33 @@ __COMPASS_UNCLIPPED(int8, char32, char32)
 __COMPASS_UNCLIPPED(int8, char32, uchar32)
 __COMPASS_UNCLIPPED(int8, uchar32, char32)
 __COMPASS_UNCLIPPED(uint8, uchar32, uchar32)
+/* Factors whose even and odd bytes are taken apart once: the array of halves has two vectors for each of bytes. */
+typedef struct {
+  short16 even, odd;
+} __pair;
+#define __compass_halves_of(pointer, array) \
+  const __lsram char *__compass_factors = pointer; \
+  __pair __compass_halves[sizeof(array) / 32] __attribute__((aligned(64)))
+#define __wload(p, m) \
+  (*(const __pair *)((const char *)__compass_halves + 2 * ((const __lsram char *)(p) - __compass_factors)))
+#define __compass_halve(pointer, bytes) \
+  for (int __compass_i = 0; __compass_i < (bytes) / 32; __compass_i++) \
+  __compass_halves[__compass_i] = __compass_pair_of(((const __lsram char32 *)(pointer))[__compass_i])
+__COMPASS_FN __pair __compass_pair_of(char32 bytes) {
+  return (__pair){as_short16(__compass_even(bytes)), as_short16(__compass_odd(bytes))};
+}
+#define X(X1)                                                                        \
+  __COMPASS_FN int8 __wqdpa(int8 acc, X1 x, __pair y, bool32 m) {                    \
+    X1 a = __COMPASS_ACTIVE(X1, char32, x, m);                                       \
+    acc += __compass_pair_sums(as_short16(__compass_even(a)), y.even);               \
+    __COMPASS_IN_TURN(acc);                                                          \
+    acc += __compass_pair_sums(as_short16(__compass_odd(a)), y.odd);                 \
+    __COMPASS_IN_TURN(acc);                                                          \
+    return acc;                                                                      \
+  }
+X(char32)
+X(uchar32)
+#undef X
 __COMPASS_FN int8 __wdpa(int8 acc, short16 x, short16 y, bool16 m) {
   acc += __compass_pair_sums(__COMPASS_ACTIVE(short16, short16, x, m), y);
   __COMPASS_IN_TURN(acc);
