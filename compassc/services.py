@@ -56,6 +56,8 @@ machine = Service()
 """`(target) -> Machine`: what schedules are lowered for, for a target (None: the current one)."""
 build = Service()
 """`(inputs, args, target, name) -> Module`: a schedule, a function or a module as something to call, for a target."""
+layer_type = Service()
+"""`(name) -> LayerType | None`: a declared layer type."""
 layer_types = Service()
 """`() -> Mapping[str, LayerType]`: the declared layer types by name."""
 layer_shapes = Service()

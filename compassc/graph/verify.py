@@ -135,7 +135,7 @@ def _declared(layer: Layer) -> Iterator[str]:
 
     Types that are not declared are plugins' business.
     """
-    declared = services.layer_types().get(layer.type)
+    declared = services.layer_type(layer.type)
     if declared is None or declared.refused or layer.type in SOURCES:
         return
     for attribute in declared.attributes:

@@ -13,7 +13,7 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.declare import evaluate
-from compassc.layers.kernels import STEPS, load_kernels
+from compassc.layers.kernels import is_step
 from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.vectors import LANES, WIDE, entries_of_bytes, pointee
 
@@ -23,8 +23,7 @@ ENTRIES = 256
 
 def is_byte_function(layer: Layer) -> bool:
     """Whether each element of the output follows from the byte at its place alone, and has 8 or 16 bits."""
-    load_kernels()
-    if layer.type not in STEPS or len(layer.inputs) != 1 or len(layer.outputs) != 1 or not layer.is_quantised:
+    if not is_step(layer.type) or len(layer.inputs) != 1 or len(layer.outputs) != 1 or not layer.is_quantised:
         return False
     x, y = layer.input, layer.output
     known = x.dtype in BYTES and y.dtype in (*BYTES, "int16", "uint16") and x.shape == y.shape

@@ -10,7 +10,6 @@ the output's type, and fractions: `evaluate` stores them as the type does.
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -110,7 +109,7 @@ class LayerType:
 
 
 LAYER_TYPES: dict[str, LayerType] = {}
-"""All declared layer types by name; filled by `all_types`."""
+"""The layer types by name whose families are imported; see `type_of`."""
 
 
 def layer_type(*names: str, summary: str, use: str, **fields: object) -> LayerType:
@@ -118,6 +117,8 @@ def layer_type(*names: str, summary: str, use: str, **fields: object) -> LayerTy
     for name in names:
         if name in LAYER_TYPES:
             raise ValueError(f"the layer type {name} is declared twice")
+        if name not in families.FAMILY_OF:
+            raise ValueError(f"the layer type {name} is declared, but `families.TYPES` lists it for no family")
         made = LayerType(name=name, summary=summary, use=use, **fields)  # type: ignore[arg-type]
         LAYER_TYPES[name] = made if made.body is None or made.float else replace(made, float=by_body(made.body))
     return LAYER_TYPES[names[0]]
@@ -189,12 +190,26 @@ def declare_table(rows: Iterable[DeclaredType], pattern: PatternKind) -> None:
         )
 
 
+def find_type(name: str) -> LayerType | None:
+    """A layer type by name, for which its family alone is imported; None where there is no such type."""
+    if name not in LAYER_TYPES and name in families.FAMILY_OF:
+        importlib.import_module(f"{families.__name__}.{families.FAMILY_OF[name]}")
+    return LAYER_TYPES.get(name)
+
+
+def type_of(name: str) -> LayerType:
+    """As `find_type`, of a name that is known to be one. KeyError where it is none."""
+    if find_type(name) is None:
+        raise KeyError(name)
+    return LAYER_TYPES[name]
+
+
 @cache
 def all_types() -> dict[str, LayerType]:
     """Every layer type by name, in the order of declaration."""
-    for module in pkgutil.iter_modules(families.__path__):
-        importlib.import_module(f"{families.__name__}.{module.name}")
-    return LAYER_TYPES
+    for family in families.TYPES:
+        importlib.import_module(f"{families.__name__}.{family}")
+    return {name: LAYER_TYPES[name] for name in families.FAMILY_OF}
 
 
 @contextmanager
@@ -219,7 +234,7 @@ def evaluate(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
     it would take memory or time beyond all limits."""
     from compassc.layers.costs import check_cost
 
-    declared = all_types().get(layer.type)
+    declared = find_type(layer.type)
     if declared is None:
         raise LayerError(f"the layer type {layer.type} is not known")
     if reason := declared.reason_against(layer):

@@ -15,7 +15,7 @@ from compassc import te, topi
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import FLOAT_TYPES, numpy_dtype
 from compassc.ir.errors import ExpressionError
-from compassc.layers.declare import all_types, consistent, evaluate
+from compassc.layers.declare import consistent, evaluate, type_of
 from compassc.layers.layer_checks import check
 from compassc.layers.layer_kernel import Kernel
 from compassc.layers.stored_weights import with_real_weights
@@ -83,7 +83,7 @@ def expression_of(layers: Sequence[Layer]) -> LayerExpression:
 
 def _made(call: Expressions, layer: Layer, given: Sequence[te.Tensor]) -> list[te.Tensor]:
     """The outputs of one layer, as they are stored."""
-    declared = all_types()[layer.type]
+    declared = type_of(layer.type)
     if declared.body is None:
         raise LayerError(f"a {layer.type} is not defined by operators")
     moves = declared.pattern is PatternKind.INJECTIVE and declared.quantised is declared.float

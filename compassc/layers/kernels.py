@@ -14,7 +14,7 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers import families
 from compassc.layers.choices import choose, is_asked, recorded, wanted
-from compassc.layers.declare import all_types, consistent
+from compassc.layers.declare import consistent, find_type, type_of
 from compassc.layers.emit import as_stored
 from compassc.layers.empty_kernels import kernel_of_nothing
 from compassc.layers.layer_checks import check
@@ -29,7 +29,7 @@ Builder = Callable[..., Kernel]
 """`builder(layer)`; one that takes a tail is called `builder(layer, tail)` with the layers that follow in the kernel."""
 
 STEPS: dict[str, Step] = {}
-"""Layer type -> its step; filled when the families' kernels are imported."""
+"""Layer type -> its step; filled when its family's kernels are imported (`load_kernels_of`), as the other tables are."""
 WORD_STEPS: dict[str, Step] = {}
 """Layer type -> its step where an operand or an output is uint32."""
 BUILDERS: dict[str, Builder] = {}
@@ -109,25 +109,43 @@ def scheduled(*types: str, when: Callable[[Layer], bool] = lambda layer: True) -
 
 
 @cache
+def load_family(family: str) -> None:
+    """Imports the kernels of a family: every module of it but the references."""
+    package = importlib.import_module(f"{families.__name__}.{family}")
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        if not module.name.endswith(".reference"):
+            importlib.import_module(module.name)
+
+
+@cache
 def load_kernels() -> None:
-    """Imports the kernels of all families: every module of theirs but the references."""
-    for family in pkgutil.iter_modules(families.__path__, f"{families.__name__}."):
-        package = importlib.import_module(family.name)
-        for module in pkgutil.iter_modules(package.__path__, f"{family.name}."):
-            if not module.name.endswith(".reference"):
-                importlib.import_module(module.name)
+    """Imports the kernels of all families."""
+    for family in families.TYPES:
+        load_family(family)
+
+
+def load_kernels_of(name: str) -> None:
+    """Imports the kernels of a layer type's family, if there is such a type."""
+    if name in families.FAMILY_OF:
+        load_family(families.FAMILY_OF[name])
+
+
+def is_step(name: str) -> bool:
+    """Whether layers of this type are element-wise."""
+    load_kernels_of(name)
+    return name in STEPS
 
 
 def takes_tail(name: str) -> bool:
     """Whether element-wise layers can join the kernel of a layer of this type."""
-    return name in STEPS or name in WITH_TAIL
+    return is_step(name) or name in WITH_TAIL
 
 
 def kernel_of(layers: Sequence[Layer]) -> Kernel:
     """The kernel of a layer, with the element-wise layers behind it; LayerError with the reason where there is none."""
-    load_kernels()
     for layer in layers:
-        declared = all_types().get(layer.type)
+        load_kernels_of(layer.type)
+        declared = find_type(layer.type)
         if declared is None:
             raise LayerError(f"there is no layer type '{layer.type}'")
         if declared.refused:
@@ -140,7 +158,7 @@ def kernel_of(layers: Sequence[Layer]) -> Kernel:
 
 def _kernel_of(layers: Sequence[Layer]) -> Kernel:
     first = layers[0]
-    declared = all_types().get(first.type)
+    declared = find_type(first.type)
     if declared and (reason := declared.reason_against(first)):
         raise LayerError(reason)
     if any(t.count == 0 for t in first.inputs):
@@ -169,7 +187,7 @@ def _ways(layers: Sequence[Layer]) -> list[str]:
         not (known or is_asked())
         or first.is_quantised
         or first.type in STEPS
-        or any(all_types()[x.type].body is None for x in layers)
+        or any(type_of(x.type).body is None for x in layers)
     ):
         return [BY_HAND]
     if is_asked():

@@ -31,9 +31,8 @@ from compassc.gbuilder.plugin_host import Groups, Match, OnAiff, Plugin
 from compassc.graph import Layer, Tensor
 from compassc.graph.launches import Launch, Launches, read_launches
 from compassc.layers.arranged import Arranged
-from compassc.layers.declare import all_types
+from compassc.layers.families import FAMILY_OF
 from compassc.layers.kernel_cache import KernelCache
-from compassc.layers.kernels import load_kernels
 from compassc.layers.launches import JOIN, group
 from compassc.layers.launches._requested import as_told
 from compassc.layers.layer_kernel import Kernel
@@ -114,7 +113,6 @@ class LayerLibrary:
         passes: PassOptions | None = None,
         launches: Callable[[Launches], Launches] | None = None,
     ) -> None:
-        load_kernels()
         self._target = target
         self._objects = KernelCache(folder, target)
         passes = passes or PassOptions()
@@ -127,7 +125,7 @@ class LayerLibrary:
     @property
     def types(self) -> tuple[str, ...]:
         """The layer types that are known."""
-        return tuple(all_types())
+        return tuple(FAMILY_OF)
 
     def make_views(self, graph: Nodes) -> None:
         """Removes layers that need not run: their outputs lie in the memory of their input."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc.graph import LayerError, Tensor
-from compassc.layers.declare import LayerType, all_types, consistent
+from compassc.layers.declare import LayerType, all_types, consistent, type_of
 from compassc.layers.docs import NO_KERNEL
 from compassc.layers.kernels import BY_HAND, BY_SCHEDULE, SCHEDULED, STEPS, load_kernels
 from compassc.layers.samples import SAMPLES, Draw, drawn
@@ -55,7 +55,7 @@ class _Noted(References):
 @cache
 def operators_of(name: str) -> tuple[str, ...]:
     """The operators that samples of a layer type are made of; none where it has no body."""
-    body, noted = all_types()[name].body, _Noted()
+    body, noted = type_of(name).body, _Noted()
     if body is None:
         return ()
     for seed, shape in enumerate(SHAPES * TRIES):

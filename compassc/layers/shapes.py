@@ -11,7 +11,7 @@ import numpy as np
 
 from compassc.graph import Layer, LayerError
 from compassc.layers import moved_shapes as moved
-from compassc.layers.declare import LayerType, all_types, consistent
+from compassc.layers.declare import LayerType, consistent, find_type
 from compassc.layers.families.movement.reference import gathered
 from compassc.layers.families.recurrent.reference import output_names
 from compassc.layers.windows import window_of
@@ -25,7 +25,7 @@ ShapeRule = Callable[[Layer], Shapes]
 
 def shapes_of(layer: Layer) -> Shapes:
     """The output shapes of a layer; None where they cannot be inferred. LayerError for inputs and attributes that contradict."""
-    declared = all_types().get(layer.type)
+    declared = find_type(layer.type)
     if declared is None or declared.refused:
         return None
     with np.errstate(all="ignore"), consistent(layer):

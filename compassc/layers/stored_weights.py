@@ -23,7 +23,7 @@ def with_real_weights(layer: Layer) -> Layer:
     channel's weights. LayerError where they do not fit, and for layers on integers whose parameters are floats.
     """
     weights = layer.constants.get("weights")
-    declared = services.layer_types().get(layer.type)
+    declared = services.layer_type(layer.type)
     is_linear = declared is not None and declared.filters is not None
     if not (is_linear or layer.type == "MatMul") or layer.is_quantised:
         return layer

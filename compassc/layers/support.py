@@ -9,7 +9,7 @@ import numpy as np
 
 from compassc.graph import LayerError, Tensor
 from compassc.layers.declare import LayerType
-from compassc.layers.kernels import BUILDERS, STEPS, kernel_of, load_kernels
+from compassc.layers.kernels import BUILDERS, STEPS, kernel_of, load_kernels_of
 from compassc.layers.samples import SAMPLES, Draw, drawn
 
 DTYPES = ("float32", "float16", "bfloat16", "int8", "uint8", "int16", "uint16")
@@ -66,7 +66,7 @@ BY_ELEMENT = {
 
 def has_kernel(name: str) -> bool:
     """Whether some layers of a type have kernels."""
-    load_kernels()
+    load_kernels_of(name)
     return name in STEPS or name in BUILDERS
 
 

@@ -7,7 +7,7 @@ from compass_core.aipubin.dtypes import element_dtype
 from compassc.gbuilder.memory import ALIGN, nbytes
 from compassc.gbuilder.nodes import Node, Nodes
 from compassc.graph import LayerError
-from compassc.layers.declare import all_types
+from compassc.layers.declare import type_of
 from compassc.layers.families.movement.parts import offset_of, parts_of
 from compassc.layers.layer_checks import check
 
@@ -34,7 +34,7 @@ def make_views(graph: Nodes) -> None:
 def _in_order(node: Node) -> bool:
     """Whether the layer is as its type declares; where it is not, its kernel says why."""
     try:
-        check(all_types()[node.type.name], node.layer)
+        check(type_of(node.type.name), node.layer)
     except LayerError:
         return False
     return True

@@ -15,8 +15,8 @@ from compassc.graph import Graph, Layer, LayerError, Tensor
 from compassc.graph.dtypes import FLOAT_TYPES, integer_type, numpy_dtype
 from compassc.graph.edit import GraphEditor, rewrite
 from compassc.graph.values import Value
-from compassc.layers.declare import all_types, store
-from compassc.layers.kernels import kernel_of, load_kernels
+from compassc.layers.declare import find_type, store
+from compassc.layers.kernels import kernel_of
 from compassc.layers.machine import configuration
 from compassc.quantizer.coordinates import OF_PLACES, of_input, wide_places
 from compassc.quantizer.job import MARKS, Job, NotQuantised, is_float, whole_type
@@ -278,7 +278,6 @@ def _handed_on(edit: GraphEditor, layer: Layer) -> Sequence[Layer] | None:
 
 def check_kernel(layer: Layer) -> None:
     """NotQuantised where the library computes this form of a layer with no kernel."""
-    load_kernels()
     if (key := _digest(layer)) in _with_kernel:
         return
     try:
@@ -384,7 +383,7 @@ def decide(graph: Graph, settings: Settings) -> dict[str, str | None]:
 
 def why_no_rule(type: str) -> str:
     """Why layers of a type stay floats."""
-    declared = all_types().get(type)
+    declared = find_type(type)
     return NO_RULE.get(type) or (declared.no_integers if declared else "") or "its type has no quantised form"
 
 

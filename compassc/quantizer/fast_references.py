@@ -13,7 +13,7 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc.graph import Layer
-from compassc.layers.declare import LayerType, all_types
+from compassc.layers.declare import LayerType, all_types, type_of
 from compassc.layers.families.eltwise.reference import eltwise_body
 from compassc.layers.threads import spread
 from compassc.layers.window_products import STRIP, slices
@@ -92,7 +92,7 @@ def function_of(layer: Layer, x: Array) -> Array | None:
         return by_pieces(erf, x)
     if named == "GELU" and layer.word("approximate", "NONE") == "NONE":
         return by_pieces(gelu, x)
-    reference = all_types()[layer.type].float
+    reference = type_of(layer.type).float
     if reference is None or layer.constants or layer.output.shape != x.shape:
         return None
     return by_pieces(lambda part: np.asarray(reference(layer, part)), x)

@@ -8,7 +8,7 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc.graph import Layer
-from compassc.layers.declare import all_types
+from compassc.layers.declare import find_type
 from compassc.layers.families.linear.reference import groups_of
 from compassc.layers.window_products import patches
 from compassc.layers.windows import padded, window_of
@@ -20,7 +20,7 @@ MOST_ROWS = 4096
 
 def is_linear(layer: Layer) -> bool:
     """Whether a layer multiplies rows with its weights: elements of a row, or windows over images."""
-    declared = all_types().get(layer.type)
+    declared = find_type(layer.type)
     if declared is None or declared.filters is not Filters.BY_OUTPUT:
         return False
     return layer.constant("weights").ndim in (2, 4)

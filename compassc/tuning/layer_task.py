@@ -16,7 +16,7 @@ from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import INTEGER_TYPES, numpy_dtype
 from compassc.layers.choices import deciding
-from compassc.layers.declare import BOUNDS, all_types, evaluate
+from compassc.layers.declare import BOUNDS, evaluate, type_of
 from compassc.layers.kernel_cache import KernelCache
 from compassc.layers.kernels import kernel_of
 from compassc.layers.layer_kernel import Kernel
@@ -36,7 +36,7 @@ def workload_of(layers: Sequence[Layer], target: str) -> Workload:
     parts = [
         [
             layer.type,
-            {a.name: str(layer.attributes[a.name]) for a in all_types()[layer.type].attributes if layer.has(a.name)},
+            {a.name: str(layer.attributes[a.name]) for a in type_of(layer.type).attributes if layer.has(a.name)},
             [t.dtype for t in (*layer.inputs, *layer.outputs)],
             {name: [array.dtype.name, list(array.shape)] for name, array in sorted(layer.constants.items())},
         ]

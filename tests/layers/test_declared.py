@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +29,30 @@ TYPES = all_types()
 def with_kernels() -> list[str]:
     load_kernels()
     return sorted({*STEPS, *BUILDERS})
+
+
+APART = """
+from compassc.layers import kernels
+from compassc.layers.declare import LAYER_TYPES
+from compassc.layers.families import FAMILY_OF, TYPES
+
+def registered(family):
+    tables = (kernels.STEPS, kernels.WORD_STEPS, kernels.BUILDERS, kernels.FORM_BUILDERS, kernels.SCHEDULED)
+    names = [name for name, home in FAMILY_OF.items() if home == family]
+    return [(name, name in LAYER_TYPES, name in kernels.WITH_TAIL, *map(str, (t.get(name) for t in tables))) for name in names]
+
+found = {}
+for family in TYPES:
+    kernels.load_family(family)
+    found[family] = registered(family)
+kernels.load_kernels()
+print([family for family, had in found.items() if had != registered(family)])
+"""
+
+
+def test_a_family_registers_all_kernels_of_its_types():
+    """So that whoever needs the kernels of a type loads its family alone."""
+    assert subprocess.run([sys.executable, "-c", APART], check=True, capture_output=True, text=True).stdout == "[]\n"
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ def arithmetic(layer: Layer) -> str:
 
 def filters_of(layer: Layer) -> Filters | None:
     """How the weights of a linear layer lie; None for other layers."""
-    declared = services.layer_types().get(layer.type)
+    declared = services.layer_type(layer.type)
     filters: Filters | None = None if declared is None else declared.filters
     return filters
 

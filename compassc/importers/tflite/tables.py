@@ -11,7 +11,7 @@ from compassc.importers.onnx.operators.quantised import Levels, Quantised, as_ma
 from compassc.importers.tflite.declare import Call
 from compassc.importers.tflite.hard_swish import hard_swish
 from compassc.importers.values import Value
-from compassc.layers.declare import all_types
+from compassc.layers.declare import type_of
 from compassc.layers.families.activation.reference import RECTIFIERS
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def looked_up(b: Conversion, call: Call, out: Levels) -> Value | None:
         return None
     layer = b.producer(made.tensor)
     simple = [b.producer(t).type for t in layer.inputs] == ["Constant"]
-    if not simple or not any(c.name == "lut" for c in all_types()[layer.type].constants):
+    if not simple or not any(c.name == "lut" for c in type_of(layer.type).constants):
         return None
     if layer.attributes.get("method") in (*RECTIFIERS, "NONE", "CRELU"):
         return None

@@ -18,7 +18,7 @@ from compassc.gbuilder.plugin_api import BuilderParams, SubgraphNode
 from compassc.gbuilder.plugin_host import Groups, OnAiff, Plugin
 from compassc.graph import LayerError
 from compassc.layers.accelerated.convolution import TYPE, Work, work_of
-from compassc.layers.declare import all_types, consistent
+from compassc.layers.declare import consistent, type_of
 from compassc.layers.layer_checks import check
 from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.library import GroupPlugin, KernelCall, LayerLibrary, constant
@@ -85,7 +85,7 @@ class AcceleratedLibrary(LayerLibrary):
         return taken + rest, refused
 
     def _plugin(self, node: Node) -> AiffPlugin:
-        declared = all_types()[TYPE]
+        declared = type_of(TYPE)
         with consistent(node.layer):
             check(declared, node.layer)
         work = work_of(node.layer, self._target, self._allowed)

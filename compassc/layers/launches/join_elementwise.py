@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from compassc.graph.launches import Launch, Launches
 from compassc.graph.layer import Layer
-from compassc.layers.kernels import STEPS, load_kernels, takes_tail
+from compassc.layers.kernels import is_step, takes_tail
 from compassc.layers.launches.plan_kernels import planned
 
 NAME = "JoinElementwise"
@@ -39,7 +39,6 @@ class Chains:
     """Which layers can follow which in a kernel."""
 
     def __init__(self, program: Launches) -> None:
-        load_kernels()
         self.program = program
         self.users = program.users()
         self.ends = {program.owner(t) for t in program.graph.outputs}
@@ -81,7 +80,7 @@ class Chains:
             return None, f"'{after.name}' uses a view of '{made.name}'"
         if after.name not in self.free:
             return None, f"a plugin takes '{after.name}'"
-        if after.type not in STEPS:
+        if not is_step(after.type):
             return None, f"'{after.name}' is a {after.type}, which is not element-wise"
         if len(after.outputs) != 1:
             return None, f"'{after.name}' has {len(after.outputs)} outputs"

@@ -12,7 +12,8 @@ from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import INTEGER_TYPES, numpy_dtype
 from compassc.graph.values import Value
-from compassc.layers.declare import all_types, evaluate
+from compassc.layers.declare import evaluate
+from compassc.layers.families import FAMILY_OF
 
 
 @dataclass
@@ -109,7 +110,7 @@ def drawn(draw: Draw, kind: str, x: Tensor) -> Layer | None:
 
 def names(*candidates: str) -> list[str]:
     """Those of the names that are declared."""
-    return [n for n in candidates if n in all_types()]
+    return [n for n in candidates if n in FAMILY_OF]
 
 
 def bits_of(t: Tensor) -> int:

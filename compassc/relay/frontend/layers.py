@@ -12,7 +12,7 @@ from compassc.graph.layer import Layer
 from compassc.graph.tensor import LayerError
 from compassc.importers.refusals import Refusal
 from compassc.importers.values import Refused
-from compassc.layers.declare import all_types
+from compassc.layers.declare import type_of
 from compassc.relay.expr import Expr, Var
 from compassc.relay.frontend.terms import Expressions, Operand, Term
 from compassc.relay.types import TensorType
@@ -77,7 +77,7 @@ def terms_of(b: Expressions, graph: Graph, operands: Sequence[Term]) -> list[Ter
 def _made(b: Expressions, layer: Layer, operands: list[Term]) -> list[Term]:
     if layer.type == "Constant":
         return [b.known(layer.constant("weights"))]
-    body = all_types()[layer.type].body
+    body = type_of(layer.type).body
     if body is None or layer.is_quantised and layer.type not in MOVING:
         raise Refused("it has no definition by operators of real numbers")
     found = body(Meaning(b), layer, *operands)

@@ -13,7 +13,7 @@ from compassc.build import Expression, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.channel_bytes import bent, results_of
-from compassc.layers.declare import all_types
+from compassc.layers.declare import type_of
 from compassc.layers.emit import look_up, rectify, rectify_float, single
 from compassc.layers.families.activation.reference import (
     FUNCTIONS,
@@ -84,7 +84,7 @@ def activation(k: LayerKernel, layer: Layer, x: Value) -> Value:
 
 def _formula(k: LayerKernel, layer: Layer, x: Value) -> Value:
     """The function of real numbers that a layer is by its operators."""
-    body = all_types()[layer.type].body
+    body = type_of(layer.type).body
     assert body is not None
     found: Value = body(InLanes(k), layer, x)
     return found

@@ -15,8 +15,9 @@ from compassc.layers import vectors
 from compassc.layers.arithmetic import TRUNCATED_DTYPES
 from compassc.layers.byte_functions import BYTES, ENTRIES, all_bytes, entries, looked_up_apart
 from compassc.layers.emit import as_stored, look_up, rectify, rectify_float
-from compassc.layers.families.eltwise.reference import ALONE
-from compassc.layers.kernels import elementwise
+from compassc.layers.families.eltwise.reference import ALONE, keeps_bits
+from compassc.layers.families.movement.kernels import same_bits
+from compassc.layers.kernels import elementwise, form_kernel
 from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.requantise import Pair, requantise, requantise_rounded, requantise_to
 from compassc.layers.vectors import (
@@ -224,6 +225,9 @@ def _whole_truth(k: LayerKernel, x: Value, wraps: bool) -> Value:
     if wraps:
         return k.let(S.vsel(nothing, one, S.abs(x) < 1.0), low=0, high=1)
     return k.let(S.vsel(one, nothing, x >= 1.0), low=0, high=1)
+
+
+form_kernel("Cast", keeps_bits)(same_bits)
 
 
 @elementwise("Cast")

@@ -12,12 +12,11 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.element_copies import Copy, copied, copied_whole, filled, strides_of
-from compassc.layers.families.eltwise.reference import keeps_bits
 from compassc.layers.families.movement.branches import Branch, Side, rescaled
 from compassc.layers.families.movement.indexed import fill_value, sliced_at_run_time
 from compassc.layers.families.movement.reference import PAD_MODES, branch_factors, kept_of, slice_indices, stride_places
 from compassc.layers.families.movement.reference import batch_to_space_nd as batch_to_space_nd_reference
-from compassc.layers.kernels import form_kernel, kernel
+from compassc.layers.kernels import kernel
 from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.remapping import OUTSIDE, remap_kernel, remapped
 from compassc.layers.vectors import bits_of, wide_kind
@@ -55,8 +54,8 @@ def reshape(layer: Layer) -> Kernel:
     return _copied(layer, [Copy((x.count,), 0, (1,), 0, (1,)) for _ in layer.outputs])
 
 
-@form_kernel("Cast", keeps_bits)
 def same_bits(layer: Layer) -> Kernel:
+    """The kernel of an output that has the bits of the input."""
     return _raw(layer, [Copy((layer.input.count,), 0, (1,), 0, (1,))])
 
 

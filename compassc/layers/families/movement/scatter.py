@@ -279,7 +279,6 @@ def _rounded_down(k: LayerKernel, value: Value, scale: int, shift: int, out: Ten
     return limited(k, k.let(k.let(found) - k.number(out.scalar_zero)), out.low, out.high)
 
 
-@kernel("MaxUnpool", "UpsampleByIndex")
 def unpooling(layer: Layer) -> Kernel:
     """Every TEC reads all values in order and stores those of its own part, so that their order is kept."""
     values, index, y = *layer.inputs[:2], layer.output
