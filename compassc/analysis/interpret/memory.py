@@ -93,7 +93,9 @@ def position(shape: Sequence[int], indices: Sequence[Any], mask: Array | None) -
     found: Any = 0
     for extent, index in zip(shape, indices, strict=True):
         outside = (index < 0) | (index >= extent)
-        if np.any(outside if mask is None else outside & mask):
+        if outside is not False and np.any(
+            outside if mask is None else outside & mask
+        ):  # False of an index of no lanes
             raise OutOfBounds(f"element {[str(i) for i in indices]} of a buffer of {tuple(shape)}")
         found = found * extent + index
     return found
