@@ -11,7 +11,7 @@ from compassc.ir.exprs import Binary, Expr, IntImm, Select
 from compassc.ir.iter_vars import IterKind, IterVar, Range
 from compassc.ir.names import NamePool
 from compassc.ir.operators import binary, immediate, kind_of
-from compassc.ir.tensor_exprs import ProducerLoad, Reduce, reads
+from compassc.ir.tensor_exprs import ProducerLoad, Reduce
 from compassc.ir.visit import rewrite, substitute
 from compassc.te.errors import ScheduleError
 from compassc.te.opaque import ScanOp, TensorIntrin
@@ -28,7 +28,7 @@ from compassc.te.schedule.relations import (
 )
 from compassc.te.schedule.stage import SCOPES, Stage, known_scope
 from compassc.te.schedule.trace import Trace, primitive, replay
-from compassc.te.tensor import ComputeOp, Operation, Tensor, post_order, tensor_of
+from compassc.te.tensor import ComputeOp, Operation, Tensor, post_order
 from compassc.te.tensor_calls import TensorComputeOp
 
 
@@ -113,7 +113,7 @@ class Schedule:
 
     def readers(self, stage: Stage) -> list[Stage]:
         """The stages that read what a stage computes."""
-        return [s for s in self.stages if any(t.op is stage.origin_op for t in _read_by(s))]
+        return [s for s in self.stages if any(t.op is stage.origin_op for t in s.tensors_read)]
 
     def reaches(self, stage: Stage, other: Stage) -> bool:
         """Whether `other` reads what `stage` computes, directly or through other stages."""
@@ -148,7 +148,7 @@ class Schedule:
         if not listed:
             raise ScheduleError(f"cache_read of '{stage.label}': give a reader at least")
         for reader in listed:
-            if tensor not in _read_by(reader) or isinstance(reader.origin_op, ScanOp):
+            if tensor not in reader.tensors_read or isinstance(reader.origin_op, ScanOp):
                 raise ScheduleError(f"cache_read of '{stage.label}': '{reader.label}' does not read it")
         axes = tuple(IterVar(Range(d), f"ax{i}", IterKind.DATA_PARALLEL) for i, d in enumerate(tensor.shape))
         copy = ProducerLoad(tensor, tuple(a.as_expr() for a in axes))
@@ -324,12 +324,6 @@ class Group:
         return f"group({self.label}, stages=[{', '.join(stage.label for stage in self.members)}])"
 
 
-def _read_by(stage: Stage) -> list[Tensor]:
-    """The tensors that a stage reads."""
-    scanned = stage.origin_op.init if isinstance(stage.origin_op, ScanOp) else ()
-    return [*(tensor_of(r) for e in stage.body for r in reads(e)), *stage.inputs, *scanned]
-
-
 def create_schedule(ops: Any) -> Schedule:
     """The schedule of operations (or tensors) in which every stage is computed by itself, in plain loops."""
     listed = list(ops) if isinstance(ops, (list, tuple)) else [ops]
@@ -350,7 +344,7 @@ def _check_outputs(schedule: Schedule) -> None:
             continue
         depends = {t.op for t in scan.op.state_placeholder}
         for stage in (s for s in schedule.stages if s is not scan):
-            if depends & {t.op for t in _read_by(stage)} or stage.origin_op in [t.op for t in scan.op.update]:
+            if depends & {t.op for t in stage.tensors_read} or stage.origin_op in [t.op for t in scan.op.update]:
                 depends.add(stage.origin_op)
                 if stage.is_output:
                     raise ScheduleError(

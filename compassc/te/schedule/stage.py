@@ -13,7 +13,7 @@ from compassc.ir.errors import warn
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.iter_vars import IterKind, IterVar, Range
 from compassc.ir.operators import as_expr, cast, kind_of, matched
-from compassc.ir.tensor_exprs import Reduce
+from compassc.ir.tensor_exprs import Reduce, reads
 from compassc.te.errors import ScheduleError
 from compassc.te.opaque import ExternOp, ScanOp, TensorIntrin
 from compassc.te.pragmas import STEPS, why_wrong
@@ -21,7 +21,7 @@ from compassc.te.schedule import record
 from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.relations import Fuse, Relation, Singleton, Split, roots_of
 from compassc.te.schedule.trace import primitive
-from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, RewrittenOp, Tensor
+from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, RewrittenOp, Tensor, tensor_of
 from compassc.te.tensor_calls import TensorComputeOp
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class Stage:
     def __init__(self, schedule: Schedule, op: Operation, label: str, is_output: bool = False) -> None:
         self.schedule, self.origin_op, self.label, self.is_output = schedule, op, label, is_output
         self._latest: ComputeOp | None = None
+        self._read: tuple[tuple[Expr, ...], list[Tensor]] = (), []
         self.body: tuple[Expr, ...] = op.body if isinstance(op, (ComputeOp, ScanOp)) else ()
         self.axis: tuple[IterVar, ...] = getattr(op, "axis", ())
         self.inputs: tuple[Tensor, ...] = op.inputs if isinstance(op, ExternOp) else ()
@@ -100,6 +101,14 @@ class Stage:
         if self._latest is None or self._latest.body is not self.body:
             self._latest = RewrittenOp(origin, self.axis, self.body)
         return self._latest
+
+    @property
+    def tensors_read(self) -> list[Tensor]:
+        """The tensors that it reads: each as often as its body does, then those that it reads whole."""
+        if self._read[0] is not self.body:
+            self._read = self.body, [tensor_of(r) for e in self.body for r in reads(e)]
+        scanned = self.origin_op.init if isinstance(self.origin_op, ScanOp) else ()
+        return [*self._read[1], *self.inputs, *scanned]
 
     @property
     def iter_var_attrs(self) -> Mapping[IterVar, Annotation]:
