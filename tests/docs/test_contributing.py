@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -46,20 +48,46 @@ def basis(title: str) -> list[Step]:
     return [step for step in RECIPES[before[1]] if step.kind == "diff"] if before else []
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    """A copy of what recipes change and run."""
+def files_of(folder: Path) -> dict[str, tuple[int, int]]:
+    """Size and time of change of all files of a copy of the tree, by their paths in it."""
+    found = {}
+    for above, _, names in os.walk(folder):
+        for path in (os.path.join(above, name) for name in names):
+            about = os.lstat(path)
+            found[os.path.relpath(path, folder)] = about.st_size, about.st_mtime_ns
+    return found
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, tuple[int, int]]]:
+    """A copy of what recipes change and run, and its files."""
+    folder = tmp_path_factory.mktemp("tree")
     for name in COPIED:
-        shutil.copytree(ROOT / name, tmp_path / name, symlinks=True)
+        shutil.copytree(ROOT / name, folder / name, symlinks=True)
     for name in FILES:
-        shutil.copy2(ROOT / name, tmp_path / name)
-    return tmp_path
+        shutil.copy2(ROOT / name, folder / name)
+    return folder, files_of(folder)
+
+
+@pytest.fixture
+def tree(copy: tuple[Path, dict[str, tuple[int, int]]]) -> Iterator[Path]:
+    """The copy, which has the files of the tree again after a recipe."""
+    folder, files = copy
+    yield folder
+    now = files_of(folder)
+    for name in now.keys() - files.keys():
+        (folder / name).unlink()
+        with contextlib.suppress(OSError):  # it has other files
+            os.removedirs((folder / name).parent)
+    for name in {name for name, about in files.items() if now.get(name) != about}:
+        shutil.copy2(ROOT / name, folder / name)
 
 
 @pytest.mark.parametrize("title", RECIPES)
 def test_recipe(title: str, tree: Path) -> None:
     runner = Runner(tree)
     runner.environment["PYTHONPATH"] = os.pathsep.join(str(tree / name) for name in SOURCES)
+    runner.environment["HYPOTHESIS_STORAGE_DIRECTORY"] = str(ROOT / ".hypothesis")  # what it knows of the sources
     runner.environment["PYTEST_ADDOPTS"] = "-p no:cacheprovider -p no:xdist"
     for step in some([*basis(title), *RECIPES[title]]):
         got = runner.do(step)
