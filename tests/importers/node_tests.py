@@ -8,6 +8,7 @@ Every node test with static shapes and tensors of numbers is imported and comput
 from __future__ import annotations
 
 import argparse
+import pickle
 import re
 import sys
 import time
@@ -15,12 +16,14 @@ import warnings
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
 from onnx import TensorProto
 
+from compass_core import files
 from compass_core.errors import CompassError
 from compassc import onnx_backend
 from compassc.importers.onnx.backend_tests import no_kernel, reason
@@ -59,14 +62,21 @@ def is_static(model: onnx.ModelProto) -> bool:
     return True
 
 
+STORE = Path(__file__).parents[2] / "build" / f"node-tests-{onnx.__version__}-{np.__version__}.pickle"
+
+
 @cache
 def loaded() -> dict[str, Any]:
-    """All node tests by name. They take seconds to load."""
+    """All node tests by name. ONNX takes seconds to compute them, so that processes share them in a file."""
     from onnx.backend.test.loader import load_model_tests
 
+    if STORE.exists():
+        return pickle.loads(STORE.read_bytes())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return {t.name: t for t in load_model_tests(kind="node") if t.model is not None}
+        tests = {t.name: t for t in load_model_tests(kind="node") if t.model is not None}
+    files.write(STORE, pickle.dumps(tests))
+    return tests
 
 
 @cache
