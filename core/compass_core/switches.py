@@ -132,9 +132,11 @@ def _times(text: str) -> int:
 
 def _assumptions(text: str) -> frozenset[str]:
     """Names of readings of AIFF registers, separated by commas."""
+    names = frozenset(filter(None, (word.strip().casefold() for word in text.split(","))))
+    if not names:
+        return names
     from compass_core.aiff.rules import ASSUMPTIONS
 
-    names = frozenset(filter(None, (word.strip().casefold() for word in text.split(","))))
     if wrong := names - ASSUMPTIONS.keys():
         raise ValueError(f"there is no {min(wrong)}; expected names of {', '.join(ASSUMPTIONS)}")
     return names
@@ -228,6 +230,7 @@ SWITCHES: tuple[Switch[object], ...] = (
     ERROR_FORMAT,
     TRACEBACK,
     TIMEOUT,
+    AIFF_ASSUME,
     TENSOR_MEMORY,
     BUDGET,
     THREADS,

@@ -57,6 +57,14 @@ def test_bad_value_is_an_error_not_on(monkeypatch, name, text):
         switches.check()
 
 
+def test_every_switch_is_listed(clean):
+    """What is not among them cannot be set in the config file, and its misspellings are not told."""
+    declared = [value for value in vars(switches).values() if isinstance(value, switches.Switch)]
+    assert {switch.name for switch in declared} == {switch.name for switch in switches.SWITCHES}
+    clean.write_text("aiff_assume = Half-Up, clamp\n")
+    assert switches.AIFF_ASSUME.get() == {"half-up", "clamp"}
+
+
 def test_every_default_is_valid_and_every_switch_explains_itself():
     for switch, setting in some(switches.settings()):
         assert setting.origin == "default"
