@@ -60,6 +60,8 @@ _OUTPUT = (
     "-O2",
     "-fno-slp-vectorize",  # clang 23 does not come to an end in it on some kernels
     "-gline-tables-only",
+    "-mllvm",
+    "-experimental-debug-variable-locations=false",  # else clang follows all registers to find variables that are not noted
     "-fdebug-compilation-dir=.",
 )
 DEBUG_FLAGS = ("-O0", "-g")
