@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from compass_core.arrays import Array
+from compassc.layers.threads import blas_on_one_thread
 from compassc.layers.window_products import STRIP, slices
 
 
@@ -42,7 +43,7 @@ class Similarity:
             self.merge(one)
 
     def _add_piece(self, a: Array, b: Array) -> None:
-        with np.errstate(invalid="ignore", over="ignore"):
+        with blas_on_one_thread(), np.errstate(invalid="ignore", over="ignore"):
             difference = a - b
             self.dot += float(a @ b)
             self.known += float(b @ b)
