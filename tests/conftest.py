@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
@@ -14,6 +15,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.choosing import chosen
+
+# before NumPy is there: threads of these libraries wait in loops for each other, here beside another worker
+for library in ("OPENBLAS", "OMP"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 # on a loaded machine drawing takes long, which says nothing about the code
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -72,11 +72,16 @@ def test_the_blas_library_has_its_threads_again():
     from compassc.layers.threads import _library, blas_on_one_thread
 
     before = _library().get()
-    with blas_on_one_thread():
+    _library().set(3)
+    several = _library().get()
+    try:
         with blas_on_one_thread():
+            with blas_on_one_thread():
+                assert _library().get() == 1
             assert _library().get() == 1
-        assert _library().get() == 1
-    assert _library().get() == before
+        assert _library().get() == several
+    finally:
+        _library().set(before)
 
 
 def test_errors_in_pieces_reach_the_caller():
