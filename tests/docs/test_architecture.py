@@ -7,6 +7,7 @@ import contextlib
 import importlib.util
 import re
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -66,7 +67,13 @@ def loads(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from loads(node.body)
 
 
-def imports() -> Iterator[tuple[str, str, bool, bool, str]]:
+@cache
+def imports() -> tuple[tuple[str, str, bool, bool, str], ...]:
+    """What `_imports` finds."""
+    return tuple(_imports())
+
+
+def _imports() -> Iterator[tuple[str, str, bool, bool, str]]:
     """Every import of one part from another: who, whom, whether at load time, whether a text names the module, where."""
     for top, folder in SOURCES.items():
         for path in sorted((folder / top).rglob("*.py")):

@@ -37,6 +37,8 @@ LEAST_SHARE = 0.97
 SMALL_FLOATS = re.compile(r"float[84]|e4m3|e5m2|e8m0|e2m1", re.IGNORECASE)
 STEPS = {"float16": 2e-3, "bfloat16": 1.6e-2}
 """Relative tolerance of types where one step is more than the test's own."""
+STORE = Path(__file__).parents[2] / "build" / f"node-tests-{onnx.__version__}-{np.__version__}.pickle"
+"""What `loaded` gives, by the versions that made it."""
 
 
 class Result(NamedTuple):
@@ -60,9 +62,6 @@ def is_static(model: onnx.ModelProto) -> bool:
         if tensor.elem_type == TensorProto.STRING or any(not d.HasField("dim_value") for d in tensor.shape.dim):
             return False
     return True
-
-
-STORE = Path(__file__).parents[2] / "build" / f"node-tests-{onnx.__version__}-{np.__version__}.pickle"
 
 
 @cache
