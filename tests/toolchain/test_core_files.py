@@ -352,6 +352,13 @@ def test_a_large_file_that_stays_where_it_is_is_the_one_that_was_opened(tmp_path
     os.utime(path, (2, 2))
     with pytest.raises(CompassError, match="has changed while it was in use"):
         bytes(kept)
+    path.write_bytes(b"d" * 5000)
+    kept = files.stored(path)
+    path.write_bytes(b"e" * 5000)
+    os.utime(path, ns=(0, kept._state.written))  # of the same size and time
+    for _ in range(2):
+        with pytest.raises(CompassError, match="has changed while it was in use"):
+            bytes(kept)
     with pytest.raises(CompassError, match="a thing"):
         files.stored(path, limit(4))
     with pytest.raises(CompassError, match="cannot read"):

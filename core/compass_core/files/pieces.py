@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from io import FileIO
+from typing import NamedTuple
 
 from compass_core.errors import CompassError
 
@@ -13,6 +15,8 @@ Piece = bytes | memoryview
 """Bytes; a view is one of single bytes."""
 _START, _COMPARED, _READ = 64, 1 << 16, 1 << 20
 """Bytes of a start, those that are compared at once, and those that are read."""
+_TICK = 20_000_000
+"""Nanoseconds within which two changes of a file may have one time."""
 
 
 class Pieces:
@@ -90,23 +94,39 @@ class Stored(Pieces):
 
     def __init__(self, file: FileIO, name: str) -> None:
         self._file, self._name = file, name
-        self._state = _state(file)
-        size = self._state[0]
+        if 0 <= time.time_ns() - os.fstat(file.fileno()).st_ctime_ns < _TICK:
+            time.sleep(_TICK / 1e9)  # what is written from now on has another time
+        self._state = _State.of(file)
+        size = self._state.size
         super().__init__(lambda: self._between(0, size), size)
 
     def _between(self, start: int, stop: int) -> Iterator[Piece]:
         for at in range(start, stop, _READ):
             size = min(_READ, stop - at)
             part = os.pread(self._file.fileno(), size, at)
-            if len(part) < size or _state(self._file) != self._state:
+            state = _State.of(self._file)
+            if len(part) < size or not state.follows(self._state):
                 raise CompassError(f"'{self._name}' has changed while it was in use", code="unreadable")
+            self._state = state
             yield part
 
 
-def _state(file: FileIO) -> tuple[int, int]:
-    """What changes where a file's content does; not where it loses its name."""
-    status = os.fstat(file.fileno())
-    return status.st_size, status.st_mtime_ns
+class _State(NamedTuple):
+    """What changes where a file's content does. `changed`: the time that no program sets; `names`: how many the file has."""
+
+    size: int
+    written: int
+    changed: int
+    names: int
+
+    @classmethod
+    def of(cls, file: FileIO) -> _State:
+        status = os.fstat(file.fileno())
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_nlink)
+
+    def follows(self, before: _State) -> bool:
+        """Whether the content is what it was: that the file lost a name, as another took its place, changes the time too."""
+        return self[:2] == before[:2] and (self.changed == before.changed or self.names != before.names)
 
 
 def same(a: Piece | Pieces, b: Piece | Pieces) -> bool:
