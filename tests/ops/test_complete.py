@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
 import re
 import subprocess
@@ -23,6 +24,7 @@ from compassc.ops.example import Example
 from compassc.passes import _split_rules, legalize_signedness
 from compassc.pysim import meanings
 from compassc.reference import costs
+from tests.choosing import some
 
 ROOT = Path(__file__).parents[2]
 OPS = list(core.load().values())
@@ -151,3 +153,22 @@ def test_every_operation_has_a_page() -> None:
     assert {path.stem for path in (ROOT / "docs/ops").glob("*.md")} - {"README"} == {
         op.name for op in docs.documented()
     }
+
+
+def parameters(function: object) -> list[tuple[str, object]]:
+    """Names and defaults, of definitions and meanings alike: what the result's type is called does not matter."""
+    signature = function if isinstance(function, inspect.Signature) else inspect.signature(function)
+    return [
+        ("to" if p.name == "dtype" and p.default is p.empty else p.name, p.default)
+        for p in signature.parameters.values()
+    ]
+
+
+def test_meanings_in_pysim_have_the_parameters_of_what_they_are_of():
+    for name, meaning in some(meanings.load().items()):
+        op, meant = core.get(name), parameters(meaning)
+        assert meant == parameters(op.definition or op.signature), name
+        if op.definition is not None:
+            known = {n for n, _ in meant} - {"to"}
+            lanes = {"mask", "r"} if op.mask_aware else {"r"} & {*op.operands}
+            assert {*op.operands} <= known <= {*op.operands, *op.options} | lanes, name
