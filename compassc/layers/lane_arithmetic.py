@@ -158,18 +158,18 @@ def log2_coarse(value: Expression, fraction_in: Expression, fraction_out: Expres
 
 
 @S.macro
-def add_limited(total: Expression, value: Expression) -> None:
-    """Add uint32 lanes of at most 2^30 to a sum that saturates at 0x80010000."""
-    total = S.min(total + value, S.u32(0x80010000))
+def add_limited(total: Expression, value: Expression, limit: Expression) -> None:
+    """Add uint32 lanes to a sum that saturates at a scalar limit; the two together must fit 32 bits."""
+    total = S.min(total + value, limit)
 
 
 @S.macro
-def across_sum_limited(total: Expression) -> None:
-    """The sum of 32 uint32 lanes that `add_limited` made, in every lane, limited likewise."""
+def across_sum_limited(total: Expression, limit: Expression) -> None:
+    """The sum of 32 uint32 lanes in every lane, at most a scalar limit of the form n * 2^16 or 2^32 - 1."""
     low_words = across_sum(total & S.u32(0xFFFF))
     high_words = across_sum(total >> S.u32(16)) + (low_words >> S.u32(16))
     joined = (high_words << S.u32(16)) | (low_words & S.u32(0xFFFF))
-    total = S.vsel(S.vbcast(S.u32(0x80010000), lanes=32), joined, high_words > S.u32(0x8000))
+    total = S.vsel(S.vbcast(limit, lanes=32), joined, high_words > ((limit - S.u32(1)) >> S.u32(16)))
 
 
 @S.macro
@@ -204,15 +204,6 @@ def add_squares(total: Expression, value: Expression) -> None:
     square = S.cast(value * value, "uint32")
     total = total + square
     total = S.vsel(S.vbcast(S.u32(0xFFFFFFFF), lanes=32), total, total < square)
-
-
-@S.macro
-def across_sum_saturated(total: Expression) -> None:
-    """The sum of 32 uint32 lanes in every lane, at most 2^32 - 1."""
-    low_words = across_sum(total & S.u32(0xFFFF))
-    high_words = across_sum(total >> S.u32(16)) + (low_words >> S.u32(16))
-    joined = (high_words << S.u32(16)) | (low_words & S.u32(0xFFFF))
-    total = S.vsel(S.vbcast(S.u32(0xFFFFFFFF), lanes=32), joined, high_words > S.u32(0xFFFF))
 
 
 @S.macro

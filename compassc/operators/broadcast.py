@@ -12,6 +12,7 @@ from compassc import te
 from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Expr, IntImm
 from compassc.ir.operators import as_expr
+from compassc.operators.arrays import larger, smaller
 from compassc.operators.declare import NUMBERS, REALS, WHOLE, Sample, Whole, number, operator, sample, sizes
 from compassc.operators.patterns import PatternKind
 from compassc.te.tensor import Tensor
@@ -64,8 +65,8 @@ def _binary(
 add = _binary("add", lambda a, b: a + b, np.add, "a + b.")
 subtract = _binary("subtract", lambda a, b: a - b, np.subtract, "a - b.")
 multiply = _binary("multiply", lambda a, b: a * b, np.multiply, "a * b.")
-maximum = _binary("maximum", lambda a, b: te.max(a, b), np.maximum, "The larger one.")
-minimum = _binary("minimum", lambda a, b: te.min(a, b), np.minimum, "The smaller one.")
+maximum = _binary("maximum", lambda a, b: te.max(a, b), larger, "The larger one; of a number and NaN the number.")
+minimum = _binary("minimum", lambda a, b: te.min(a, b), smaller, "The smaller one; of a number and NaN the number.")
 _DIVISOR = (sample((5, 7), (7,), low=0.5, high=4.0),)
 _NUMBERS_BELOW = (
     sample(Whole((5, 7), -50, 50), Whole((7,), 1, 9)),

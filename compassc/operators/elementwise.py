@@ -13,6 +13,8 @@ from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.exprs import Expr
+from compassc.operators import arrays
+from compassc.operators.arrays import larger, limited, smaller
 from compassc.operators.declare import (
     REALS,
     WHOLE,
@@ -64,7 +66,7 @@ def _softplus(x: Array) -> Array:
 
 
 def _elu(x: Array, alpha: float = 1.0) -> Array:
-    return np.where(x > 0, x, F32(alpha) * np.expm1(np.minimum(x, F32(0))))
+    return np.where(x > 0, x, F32(alpha) * np.expm1(smaller(x, F32(0))))
 
 
 def _erf(x: Array) -> Array:
@@ -95,7 +97,11 @@ rsqrt = real("rsqrt", lambda x: F32(1) / np.sqrt(x), "One over the square root."
 reciprocal = real("reciprocal", lambda x: F32(1) / x, "1 / x.", *_POSITIVE, formula=lambda v: number(1, v.dtype) / v)
 square = real("square", lambda x: x * x, "x times x.", formula=lambda v: v * v)
 tanh = real("tanh", np.tanh, "The hyperbolic tangent.")
-sinh = real("sinh", lambda x: _hyperbolic(x, -1), "The hyperbolic sine.")
+sinh = real(
+    "sinh",
+    lambda x: _hyperbolic(x, -1),
+    "The hyperbolic sine, by a difference: near 0 it is right absolutely, of -0.0 it is 0.0.",
+)
 cosh = real("cosh", lambda x: _hyperbolic(x, 1), "The hyperbolic cosine.")
 sin = real("sin", np.sin, "The sine of an angle in radians.")
 cos = real("cos", np.cos, "The cosine of an angle in radians.")
@@ -147,21 +153,23 @@ def identity(x: Tensor) -> Tensor:
     return mapped(x, lambda v: v, "T_identity")
 
 
-@operator(PatternKind.ELEMENTWISE, lambda x, a_min, a_max: np.clip(x, a_min, a_max), sample((5, 7), -1, 2))
+@operator(PatternKind.ELEMENTWISE, limited, sample((5, 7), -1, 2))
 def clip(x: Tensor, a_min: float, a_max: float) -> Tensor:
-    """x, not below `a_min` and not above `a_max`."""
+    """x, not below `a_min` and not above `a_max`; of NaN it is `a_min`."""
     low, high = number(a_min, x.dtype), number(a_max, x.dtype)
     return mapped(x, lambda v: te.min(te.max(v, low), high), "T_clip")
 
 
 @operator(
     PatternKind.ELEMENTWISE,
-    lambda x, dtype: np.trunc(x).astype(dtype),
+    arrays.cast,
     sample((5, 7), "int32"),
+    sample((5, 7), "float16"),
     types=("float32", "int8"),
 )
 def cast(x: Tensor, dtype: str) -> Tensor:
-    """The elements in another type; reals are cut towards zero."""
+    """The elements in another type; reals are cut towards zero for whole numbers. What a target makes of those that no number
+    of the type is near to is its own: the NPU limits them to int32, of which the low bits are left, and has 0 for NaN."""
     return mapped(x, lambda v: te.cast(v, dtype), "T_cast")
 
 
@@ -171,9 +179,9 @@ def bitwise_not(x: Tensor) -> Tensor:
     return mapped(x, lambda v: ~v, "T_bitwise_not")
 
 
-@operator(PatternKind.ELEMENTWISE, lambda x: np.maximum(x, 0), *_SHAPES)
+@operator(PatternKind.ELEMENTWISE, lambda x: larger(x, x.dtype.type(0)), *_SHAPES)
 def relu(x: Tensor) -> Tensor:
-    """x where it is positive, else 0."""
+    """x where it is positive, else 0; so it is of NaN."""
     return mapped(x, lambda v: te.max(v, number(0, x.dtype)), "T_relu")
 
 
@@ -224,12 +232,13 @@ softsign = real(
     formula=lambda v: v / (number(1, v.dtype) + te.abs(v)),
 )  # fmt: skip
 hard_swish = real(
-    "hard_swish", lambda x: x * np.clip(x + 3, 0, 6) / F32(6), "x * clip(x + 3, 0, 6) / 6.",
-    formula=lambda v: v * _limited(v + number(3, v.dtype), 0, 6) / number(6, v.dtype),
+    "hard_swish", lambda x: x * limited(x + F32(3), 0, 6) / F32(6),
+    "x * clip(x + 3, 0, 6) / 6, infinite where x * 6 is: beyond 5.6e37 of float32.",
+    formula=lambda v: v * _within(v + number(3, v.dtype), 0, 6) / number(6, v.dtype),
 )  # fmt: skip
 
 
-def _limited(v: Expr, low: float, high: float) -> Expr:
+def _within(v: Expr, low: float, high: float) -> Expr:
     found: Expr = te.min(te.max(v, number(low, v.dtype)), number(high, v.dtype))
     return found
 
@@ -248,9 +257,7 @@ def swish(x: Tensor, alpha: float = 1.0) -> Tensor:
 
 @operator(
     PatternKind.ELEMENTWISE,
-    lambda x, alpha=0.2, beta=0.5, clip_min=0.0, clip_max=1.0: np.maximum(
-        F32(clip_min), np.minimum(F32(alpha) * x + F32(beta), F32(clip_max))
-    ),
+    lambda x, alpha=0.2, beta=0.5, clip_min=0.0, clip_max=1.0: limited(F32(alpha) * x + F32(beta), clip_min, clip_max),
     sample((5, 7)),
     types=REALS,
 )
@@ -259,7 +266,7 @@ def hard_sigmoid(
 ) -> Tensor:
     """alpha * x + beta, limited."""
     factor, addend = number(alpha, x.dtype), number(beta, x.dtype)
-    return mapped(x, lambda v: _limited(v * factor + addend, clip_min, clip_max), "T_hard_sigmoid")
+    return mapped(x, lambda v: _within(v * factor + addend, clip_min, clip_max), "T_hard_sigmoid")
 
 
 @operator(PatternKind.ELEMENTWISE, _elu, sample((5, 7)), sample((3,), 0.5), types=REALS)
@@ -282,7 +289,7 @@ def selu(x: Tensor, alpha: float = 1.67326319, gamma: float = 1.05070102) -> Ten
 
 @operator(
     PatternKind.ELEMENTWISE,
-    lambda x, alpha=1.0: np.maximum(x, 0) + np.minimum(F32(0), F32(alpha) * np.expm1(x / F32(alpha))),
+    lambda x, alpha=1.0: larger(x, F32(0)) + smaller(F32(alpha) * np.expm1(smaller(x / F32(alpha), F32(0))), F32(0)),
     sample((5, 7)),
     sample((3,), 0.5),
     types=REALS,

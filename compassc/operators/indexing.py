@@ -16,6 +16,7 @@ from compassc.ir.dtypes import dtype as type_of
 from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Expr
 from compassc.ir.iter_vars import IterVar
+from compassc.operators.arrays import larger, order, smaller
 from compassc.operators.declare import (
     Whole,
     axis_of,
@@ -130,8 +131,8 @@ def _scattered(data: Array, indices: Array, updates: Array, axis: int = 0, reduc
         for i in np.ndindex(indices.shape):
             at = (*i[:axis], indices[i], *i[axis + 1 :])
             old, new = found[at], updates[i]
-            found[at] = {"update": new, "add": old + new, "mul": old * new, "min": np.minimum(old, new),
-                         "max": np.maximum(old, new)}[reduction]  # fmt: skip
+            found[at] = {"update": new, "add": old + new, "mul": old * new, "min": smaller(old, new),
+                         "max": larger(old, new)}[reduction]  # fmt: skip
     return found
 
 
@@ -497,7 +498,7 @@ def _nth(found: Sequence[Tensor], i: tuple[Expr, ...], at: int) -> Expr:
 
 
 def _topk(x: Array, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False) -> Array | list[Array]:
-    places = np.argsort(x if is_ascend else -x.astype("float64"), axis=axis, kind="stable")
+    places = order(x, axis, is_ascend)
     places = np.take(places, range(k or x.shape[axis]), axis)
     values = np.take_along_axis(x, places, axis)
     found: dict[str, Array | list[Array]] = {"both": [values, places], "values": values, "indices": places}
@@ -541,7 +542,7 @@ def topk(
 
 
 @operator(PatternKind.OPAQUE, 
-    lambda x, axis=-1, is_ascend=True: np.argsort(x if is_ascend else -x.astype("f8"), axis, kind="stable"),
+    order,
     sample((3, 7)), sample((5, 2), 0, False),
 )  # fmt: skip
 def argsort(data: Tensor, axis: int = -1, is_ascend: bool = True, dtype: str = "int32") -> Tensor:
@@ -551,7 +552,7 @@ def argsort(data: Tensor, axis: int = -1, is_ascend: bool = True, dtype: str = "
 
 
 @operator(PatternKind.OPAQUE, 
-    lambda x, axis=-1, is_ascend=True: np.sort(x, axis) if is_ascend else np.flip(np.sort(x, axis), axis),
+    lambda x, axis=-1, is_ascend=True: _topk(x, 0, axis, "values", is_ascend),
     sample((3, 7)), sample((5, 2), 0, False),
 )  # fmt: skip
 def sort(data: Tensor, axis: int = -1, is_ascend: bool = True) -> Tensor:

@@ -12,6 +12,7 @@ from compassc import te
 from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Expr
 from compassc.operators import reduction
+from compassc.operators.arrays import largest_of, mean, mean_of_sum
 from compassc.operators.convolution import padding_of
 from compassc.operators.declare import (
     check_known,
@@ -60,7 +61,9 @@ def _pooled(
         cut = np.s_[:, :, i * sy : i * sy + (kh - 1) * ly + 1 : ly, j * sx : j * sx + (kw - 1) * lx + 1 : lx]
         window = wide[cut]
         count = kh * kw if count_include_pad else np.maximum(ones[cut].sum((2, 3)), 1)
-        found[:, :, i, j] = window.max((2, 3)) if pool_type == "max" else window.sum((2, 3)) / count
+        found[:, :, i, j] = (
+            largest_of(window, (2, 3)) if pool_type == "max" else mean_of_sum(window.sum((2, 3)), count, x.dtype)
+        )
     return found
 
 
@@ -74,7 +77,7 @@ def pool2d(
     layout: str = "NCHW", count_include_pad: bool = True,
 ) -> Tensor:  # fmt: skip
     """The largest (`max`) or the mean (`avg`) of each window; `padding` is that of convolutions: four numbers are top, left,
-    bottom, right. Means of whole numbers are cut towards zero. With `ceil_mode` a window may go beyond the end; without
+    bottom, right. Means of whole numbers are those of `mean`. With `ceil_mode` a window may go beyond the end; without
     `count_include_pad` a mean is of the elements that exist. The largest of none is minus infinity, the least number of a
     type of whole ones."""
     (h, w), (kh, kw) = _places(layout), positives(kernel, "pool2d: windows")
@@ -137,7 +140,7 @@ operator(PatternKind.ANCHOR, _pooled, *_MAX, name="max_pool2d")(pool2d)
 operator(PatternKind.ANCHOR, _pooled, *_MEAN, name="avg_pool2d")(pool2d)
 
 
-@operator(PatternKind.ANCHOR, lambda x, pool_type: getattr(x, {"max": "max", "avg": "mean"}[pool_type])((2, 3), keepdims=True),
+@operator(PatternKind.ANCHOR, lambda x, pool_type: {"max": largest_of, "avg": mean}[pool_type](x, (2, 3), keepdims=True),
           sample((2, 3, 4, 5), "avg"), sample((2, 3, 4, 5), "max"))  # fmt: skip
 def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
     """The largest or the mean of each channel."""
@@ -153,7 +156,10 @@ def _adapted(x: Array, output_size: object, pool_type: str) -> Array:
     found = np.zeros((*x.shape[:2], oh, ow))
     for i, j in tuples(range(oh), range(ow)):
         part = x[:, :, i * h // oh : -(-(i + 1) * h // oh), j * w // ow : -(-(j + 1) * w // ow)].astype("f8")
-        found[:, :, i, j] = part.max((2, 3)) if pool_type == "max" else part.mean((2, 3))
+        area = part.shape[2] * part.shape[3]
+        found[:, :, i, j] = (
+            largest_of(part, (2, 3)) if pool_type == "max" else mean_of_sum(part.sum((2, 3)), area, x.dtype)
+        )
     return found
 
 

@@ -12,6 +12,7 @@ from compassc import te
 from compassc.ir.dtypes import INT32, dtype
 from compassc.ir.exprs import Expr
 from compassc.ir.iter_vars import IterVar
+from compassc.operators import arrays
 from compassc.operators.declare import (
     axes_of,
     axis_of,
@@ -87,7 +88,7 @@ def prod(data: Tensor, axis: object = None, keepdims: bool = False) -> Tensor:
 
 
 @operator(
-    PatternKind.REDUCTION, lambda x, axis=None, keepdims=False: np.max(x, _np(axis), keepdims=keepdims), *_SAMPLES
+    PatternKind.REDUCTION, lambda x, axis=None, keepdims=False: arrays.largest_of(x, _np(axis), keepdims), *_SAMPLES
 )
 def max(data: Tensor, axis: object = None, keepdims: bool = False) -> Tensor:
     """The largest element; of bools whether one is true. NaN is left out; where there is nothing else, it is minus infinity."""
@@ -97,7 +98,7 @@ def max(data: Tensor, axis: object = None, keepdims: bool = False) -> Tensor:
 
 
 @operator(
-    PatternKind.REDUCTION, lambda x, axis=None, keepdims=False: np.min(x, _np(axis), keepdims=keepdims), *_SAMPLES
+    PatternKind.REDUCTION, lambda x, axis=None, keepdims=False: arrays.smallest_of(x, _np(axis), keepdims), *_SAMPLES
 )
 def min(data: Tensor, axis: object = None, keepdims: bool = False) -> Tensor:
     """The smallest element; of bools whether all are true. NaN is left out; where there is nothing else, it is infinity."""
@@ -106,11 +107,10 @@ def min(data: Tensor, axis: object = None, keepdims: bool = False) -> Tensor:
     return reduced(data, axis, keepdims, smallest, "min")
 
 
-@operator(
-    PatternKind.REDUCTION, lambda x, axis=None, keepdims=False: np.mean(x, _np(axis), keepdims=keepdims), *_SAMPLES
-)
+@operator(PatternKind.REDUCTION, lambda x, axis=None, keepdims=False: arrays.mean(x, _np(axis), keepdims), *_SAMPLES)
 def mean(data: Tensor, axis: object = None, keepdims: bool = False) -> Tensor:
-    """The sum over the count; of whole numbers cut towards zero, in their type."""
+    """The sum over the count; of whole numbers cut towards zero, in their type. Their sums wrap around in int32, or in their
+    own type where that has 32 bits."""
     shape = numbers(data, "mean")
     count = int(np.prod([shape[d] for d in axes_of(axis, data.ndim, "mean")], dtype=np.int64))
     kind = summed(data.dtype)
@@ -157,24 +157,26 @@ def _place(name: str, best: Reducer, worse: Callable[[Expr, Expr], Expr]) -> Cal
     apply.__name__ = name
     apply.__doc__ = (
         f"The place of the {name[3:]}imum on an axis, the first one of equal ones; of all elements for None. NaN counts as equal "
-        f"to it: the place is that of NumPy but where the first NaN is behind the {name[3:]}imum of the numbers."
+        f"to it, where NumPy gives the place of the first NaN."
     )
     return apply
 
 
-def _arg(reference: Callable[..., Array]) -> Callable[..., Array]:
+def _arg(largest: bool) -> Callable[..., Array]:
     def apply(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
-        found = reference(x, axis, keepdims=keepdims)
-        return np.reshape(found, np.shape(found) or 1)
+        if axis is None:
+            return arrays.place_of_extreme(x.reshape(-1), 0, largest).reshape([1] * (x.ndim if keepdims else 1))
+        found = arrays.place_of_extreme(x, axis, largest)
+        return np.expand_dims(found, axis) if keepdims else found.reshape(found.shape or 1)
 
     return apply
 
 
 _ARG_SAMPLES = (sample((4, 6), 1), sample((3, 4, 5), 0, keepdims=True), sample((3, 4)), sample((3, 5), keepdims=True))
-argmax = operator(PatternKind.REDUCTION, _arg(np.argmax), *_ARG_SAMPLES)(
+argmax = operator(PatternKind.REDUCTION, _arg(largest=True), *_ARG_SAMPLES)(
     _place("argmax", largest, lambda x, top: x < top)
 )
-argmin = operator(PatternKind.REDUCTION, _arg(np.argmin), *_ARG_SAMPLES)(
+argmin = operator(PatternKind.REDUCTION, _arg(largest=False), *_ARG_SAMPLES)(
     _place("argmin", smallest, lambda x, top: x > top)
 )
 

@@ -40,22 +40,23 @@ def _odd(x: Expr, factors: Sequence[float]) -> Expr:
     return _polynomial(square, factors) * square * x + x
 
 
-def _signed(x: Expr, function: Callable[[Expr], Expr]) -> Expr:
-    """An odd function by its values of numbers that are not negative."""
-    found = function(abs(x))
-    return Select(x < 0.0, -found, found)
+def _signed(x: Expr, found: Expr, zero: Expr | None = None) -> Expr:
+    """The value of an odd function by that of the number without its sign; `zero` where the number is 0, or none."""
+    return Select(x < 0.0, -found, found if zero is None else Select(x > 0.0, found, zero))
 
 
 def atan(x: object) -> Expr:
     """The angle in radians whose tangent is x, from -pi/2 to pi/2."""
 
-    def positive(a: Expr) -> Expr:
+    def function(v: Expr) -> Expr:
+        a = abs(v)
         steep, middle = a > 2.414213562373095, a > 0.4142135623730950
         reduced = Select(steep, -(const(1.0) / a), Select(middle, (a - 1.0) / (a + 1.0), a))
         start = Select(steep, const(math.pi / 2), Select(middle, const(math.pi / 4), const(0.0)))
-        return start + _odd(reduced, (8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1))
+        factors = (8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1)
+        return _signed(v, start + _odd(reduced, factors), v)
 
-    return _real(x, "atan", lambda v: _signed(v, positive))
+    return _real(x, "atan", function)
 
 
 _ASIN = (4.2163199048e-2, 2.4181311049e-2, 4.5470025998e-2, 7.4953002686e-2, 1.6666752422e-1)
@@ -64,12 +65,13 @@ _ASIN = (4.2163199048e-2, 2.4181311049e-2, 4.5470025998e-2, 7.4953002686e-2, 1.6
 def asin(x: object) -> Expr:
     """The angle in radians whose sine is x, from -pi/2 to pi/2; no number for x beyond -1 and 1."""
 
-    def positive(a: Expr) -> Expr:
+    def function(v: Expr) -> Expr:
+        a = abs(v)
         large = a > 0.5
-        found = _odd(Select(large, sqrt((const(1.0) - a) * 0.5), a), _ASIN)
-        return Select(large, const(math.pi / 2) - found * 2.0, found)
+        found = _odd(Select(large, sqrt((const(1.0) - a) * 0.5), v), _ASIN)
+        return Select(large, _signed(v, const(math.pi / 2) - found * 2.0), found)
 
-    return _real(x, "asin", lambda v: _signed(v, positive))
+    return _real(x, "asin", function)
 
 
 def acos(x: object) -> Expr:
@@ -87,12 +89,13 @@ def acos(x: object) -> Expr:
 def asinh(x: object) -> Expr:
     """The number whose hyperbolic sine is x."""
 
-    def positive(a: Expr) -> Expr:
-        small = _odd(a, (2.0122003309e-2, -4.2699340972e-2, 7.4847586088e-2, -1.6666288134e-1))
-        large = log(a) + math.log(2)
-        return Select(a > 1500.0, large, Select(a < 0.5, small, log(a + sqrt(a * a + 1.0))))
+    def function(v: Expr) -> Expr:
+        a = abs(v)
+        small = _odd(v, (2.0122003309e-2, -4.2699340972e-2, 7.4847586088e-2, -1.6666288134e-1))
+        large = Select(a > 1500.0, log(a) + math.log(2), log(a + sqrt(a * a + 1.0)))
+        return Select(a < 0.5, Select(a > 0.0, small, v), _signed(v, large))
 
-    return _real(x, "asinh", lambda v: _signed(v, positive))
+    return _real(x, "asinh", function)
 
 
 def acosh(x: object) -> Expr:
@@ -110,11 +113,11 @@ def acosh(x: object) -> Expr:
 def atanh(x: object) -> Expr:
     """The number whose hyperbolic tangent is x; infinite for -1 and 1, no number beyond."""
 
-    def positive(a: Expr) -> Expr:
-        factors = (1.81740078349e-1, 8.24370301058e-2, 1.46691431730e-1, 1.99782164500e-1, 3.33337300303e-1)
-        return Select(a < 0.5, _odd(a, factors), log((a + 1.0) / (const(1.0) - a)) * 0.5)
+    def function(v: Expr) -> Expr:
+        a, factors = abs(v), (1.81740078349e-1, 8.24370301058e-2, 1.46691431730e-1, 1.99782164500e-1, 3.33337300303e-1)
+        return Select(a < 0.5, _odd(v, factors), _signed(v, log((a + 1.0) / (const(1.0) - a)) * 0.5))
 
-    return _real(x, "atanh", lambda v: _signed(v, positive))
+    return _real(x, "atanh", function)
 
 
 def logaddexp(x: object, y: object) -> Expr:

@@ -110,10 +110,44 @@ def test_the_mean_of_nothing_is_not_a_number():
         topi.mean(te.placeholder((0, 3), "int32"), 0)
 
 
+SPECIAL = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 2.5, -2.5, 0.25, -0.25, 3e38, -3e38], "float32")
+OF_ONE = """negative sign abs floor trunc asin atan asinh atanh sinh tanh relu elu selu celu hard_sigmoid hard_swish softplus
+            leaky_relu clip""".split()
+OPTIONS = {"leaky_relu": (0.25,), "clip": (-1, 2)}
+
+
 @pytest.mark.parametrize("target", ["c", "X2_1204"])
-@pytest.mark.parametrize("name", ["negative", "sign", "abs", "floor", "trunc"])
-def test_signs_of_zeros_and_what_is_not_a_number(name, target):
-    x = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 2.5, -2.5], "float32")
-    found = check(name, [x], (), target)
-    wanted = OPERATORS[name].reference(x)
-    assert (np.signbit(found) == np.signbit(wanted))[~np.isnan(x)].all()
+def test_signs_of_zeros_and_what_is_not_a_number(target):
+    """What operators of one element are of special ones, and the larger and the smaller of each two."""
+    pairs = [a.reshape(-1) for a in np.meshgrid(SPECIAL, SPECIAL)]
+    x, a, b = (te.placeholder(v.shape, "float32", name=n) for v, n in zip((SPECIAL, *pairs), "xab", strict=True))
+    calls = [(n, (x, *OPTIONS.get(n, ())), (SPECIAL, *OPTIONS.get(n, ()))) for n in OF_ONE]
+    calls += [(n, (a, b), tuple(pairs)) for n in ("maximum", "minimum")]
+    outs = [OPERATORS[name].define(*given) for name, given, _ in calls]
+    found = [np.zeros([d.value for d in t.shape], "float32") for t in outs]
+    targets.build(topi.schedule(outs, target), [x, a, b, *outs], target)(SPECIAL, *pairs, *found)
+    with np.errstate(all="ignore"):
+        wanted = [OPERATORS[name].reference(*given) for name, _, given in calls]
+    for (name, *_), got, want in zip(calls, found, wanted, strict=True):
+        np.testing.assert_allclose(got, want, 1e-4, 1e-4, err_msg=name)
+        np.testing.assert_array_equal(*(np.signbit(v[want == 0]) for v in (got, want)), err_msg=name)
+
+
+@pytest.mark.parametrize("target", ["c", "X2_1204"])
+@pytest.mark.parametrize("name,shape,options", [CASES[0], *((name, (5, 40), (1,)) for name in ("max", "argmin"))])
+def test_extremes_with_what_is_not_a_number(name, shape, options, target):
+    x = np.random.default_rng(0).choice(np.array([np.nan, np.inf, -np.inf, 1, 2], "float32"), shape)
+    x[0] = np.nan
+    check(name, [x], options, target)
+
+
+@pytest.mark.parametrize("target", ["c", "X2_1204"])
+@pytest.mark.parametrize("kind", ["int32", "uint32"])
+def test_sums_for_means_of_whole_numbers_wrap_around(kind, target):
+    x = (
+        np.random.default_rng(0)
+        .integers(*(int(v) for v in (np.iinfo(kind).min, np.iinfo(kind).max)), (1, 3, 4, 4))
+        .astype(kind)
+    )
+    assert (check("mean", [x], ((2, 3),), target) != x.mean((2, 3)).astype(kind)).any()
+    check("avg_pool2d", [x], (2, 2, 1, [0, 0, 0, 0], "avg"), target)

@@ -109,9 +109,11 @@ the package `onnx`: `pip install "compassc[onnx]"`.
 - Pools with SAME_UPPER or SAME_LOWER have the pads of ONNX's text, which counts dilations; ONNX Runtime does not. Means whose
   windows would leave out two elements or more with them are refused, write `pads` instead.
 - NaN passes through as in ONNX but where a target computes with its max and min, which give the other operand: of NaN Relu,
-  PRelu, Elu, Selu, Celu and HardSigmoid make 0, Clip its lower limit, Max, Min and MaxPool one of the other numbers. Outputs
-  that must show NaN need an IsNaN of what comes before. ArgMax and ArgMin give the place of the first NaN (the last one with
+  PRelu, Elu, Selu, Celu and HardSigmoid make 0, Clip its lower limit, Max, Min, ReduceMax, ReduceMin, MaxPool and
+  GlobalMaxPool one of the other numbers, or an infinity where there is none; LpNormalization divides what is beside NaN by its
+  smallest norm. Outputs that must show NaN need an IsNaN of what comes before. ArgMax and ArgMin give the place of the first NaN (the last one with
   select_last_index), as NumPy does; ONNX Runtime where it is the first element. TopK takes NaN for infinity.
+- HardSwish is infinite where its argument times 6 is. Sinh and sums do not keep the sign of zero.
 - Limits that a Clip is not given are the largest floats, as until opset 11, and with both of them, or with 0 below, infinities stay.
   Programs of Relay have the limits of the model's opset.
 - Asin beyond -1 and 1 is 2147483647; Atanh there and of 1 is the largest float, of -1 the lowest, as layers of these types

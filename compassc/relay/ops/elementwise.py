@@ -11,6 +11,7 @@ from compassc import te
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Expr
+from compassc.operators import arrays
 from compassc.operators.broadcast import joined
 from compassc.operators.calls import CallOperator, X, define
 from compassc.operators.declare import Whole, sample, sizes
@@ -102,20 +103,15 @@ declare(
 # ------------------------------------------------------------------------------------------------------------ other types
 
 
-def cast_array(x: Array, dtype: str) -> Array:
-    """Elements in another type: reals are cut towards zero, what is not 0 is true."""
-    return x != 0 if dtype == "bool" else x.astype(dtype)
-
-
 _cast = record("CastAttrs", dtype=...)
 declare(
     "cast", "data, dtype", lambda a, x: shaped(x, x.shape, a.dtype), ELEMENTWISE, sample((3, 4), dtype="int32"),
     sample((3, 4), dtype="bool"), sample(Whole((3, 4), -300, 300), dtype="uint8"), record=_cast, level=3,
-    reference=lambda a, t, x: cast_array(x, a.dtype), compute=lambda a, t, x: mapped(x, lambda v: te.cast(v, a.dtype), "T_cast"),
+    reference=lambda a, t, x: arrays.cast(x, a.dtype), compute=lambda a, t, x: mapped(x, lambda v: te.cast(v, a.dtype), "T_cast"),
 )  # fmt: skip
 declare(
     "cast_like", "data, dtype_like", lambda a, x, like: shaped(x, x.shape, like.dtype), ELEMENTWISE,
-    sample((3, 4), Whole((2,), 0, 9)), level=3, reference=lambda a, t, x, like: cast_array(x, t.dtype),
+    sample((3, 4), Whole((2,), 0, 9)), level=3, reference=lambda a, t, x, like: arrays.cast(x, t.dtype),
     compute=lambda a, t, x, like: mapped(x, lambda v: te.cast(v, t.dtype), "T_cast"),
 )  # fmt: skip
 

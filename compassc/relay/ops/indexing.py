@@ -11,6 +11,7 @@ from compassc import te
 from compassc.ir.errors import ExpressionError
 from compassc.ir.expr_op import ExprOp
 from compassc.ir.exprs import Expr as Element
+from compassc.operators.arrays import larger, smaller
 from compassc.operators.calls import define
 from compassc.operators.declare import Whole, greatest, largest, least, number, sample, smallest
 from compassc.operators.movement import from_flat
@@ -171,8 +172,8 @@ _JOINS: dict[str, Callable[[Array, Array], Array]] = {
     "add": lambda old, new: old + new,
     "mul": lambda old, new: old * new,
     "mean": lambda old, new: (old + new) / 2,
-    "min": np.minimum,
-    "max": np.maximum,
+    "min": smaller,
+    "max": larger,
 }
 """What an element and an update give. The mean is taken with one update after the other."""
 

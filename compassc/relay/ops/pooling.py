@@ -10,6 +10,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.exprs import Expr as Element
+from compassc.operators.arrays import largest_of, mean_of_sum
 from compassc.operators.calls import CallOperator, References, X, define
 from compassc.operators.declare import largest, least, mean_of, number, sample, summed
 from compassc.relay import layouts
@@ -60,13 +61,10 @@ def pool_rule(rank: int) -> Rule:
     return rule
 
 
-def _best(part: Array, kind: str, number: int) -> Array:
-    """The largest or the mean of all but the first two axes; `number`: over how many elements."""
+def _best(part: Array, kind: str, number: int, of: np.dtype[np.generic]) -> Array:
+    """The largest or the mean of all but the first two axes; `number`: over how many elements, `of`: of which type."""
     axes = tuple(range(2, part.ndim))
-    made: Array = part.max(axes) if kind == "max" else part.sum(axes)
-    if kind == "max":
-        return made
-    return made / number if part.dtype.kind == "f" else np.sign(made) * (np.abs(made) // number)
+    return largest_of(part, axes) if kind == "max" else mean_of_sum(part.sum(axes), number, of)
 
 
 def pooled(x: Array, kind: str, a: Attrs, rank: int) -> Array:
@@ -88,7 +86,7 @@ def pooled(x: Array, kind: str, a: Attrs, rank: int) -> Array:
             number *= len(counted)
         index = (slice(None), slice(None), *at)
         if all(map(len, inside)):
-            made[index] = _best(wide[(slice(None), slice(None), *np.ix_(*inside))], kind, max(number, 1))
+            made[index] = _best(wide[(slice(None), slice(None), *np.ix_(*inside))], kind, max(number, 1), x.dtype)
         elif kind == "max":
             made[index] = least
     return made
@@ -225,7 +223,7 @@ def adapted(x: Array, kind: str, sizes: Sequence[int]) -> Array:
     for at in np.ndindex(*sizes):
         cut = [slice(i * n // m, -(-(i + 1) * n // m)) for i, n, m in zip(at, x.shape[2:], sizes)]
         part = wide[(slice(None), slice(None), *cut)]
-        made[(slice(None), slice(None), *at)] = _best(part, kind, int(np.prod(part.shape[2:])))
+        made[(slice(None), slice(None), *at)] = _best(part, kind, int(np.prod(part.shape[2:])), x.dtype)
     return made
 
 

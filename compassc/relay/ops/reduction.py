@@ -9,6 +9,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.dtypes import dtype as data_type
+from compassc.operators.arrays import mean_of_sum, place_of_extreme
 from compassc.operators.calls import CallOperator, X, define
 from compassc.operators.declare import Whole, numbers, sample
 from compassc.operators.elementwise import mapped
@@ -68,8 +69,7 @@ def _mean(a: Attrs, t: TensorType, x: Array) -> Array:
     if data_type(t.dtype).is_floating:
         made = np.mean(x, axes, dtype="float64", keepdims=a.keepdims)
     else:
-        total = np.sum(x, axes, dtype="int64", keepdims=a.keepdims)
-        made = np.sign(total) * (np.abs(total) // max(count, 1))
+        made = mean_of_sum(np.sum(x, axes, dtype="int64", keepdims=a.keepdims), max(count, 1), x.dtype)
     return made
 
 
@@ -94,13 +94,14 @@ for _name in ("all", "any"):
 
 def _placed(name: str) -> Evaluate:
     """The place of the best element in the flattened axes: the first of equal ones, or the last."""
-    best = getattr(np, name)
+    largest = name == "argmax"
 
     def evaluate(a: Attrs, t: TensorType, x: Array) -> Array:
         axes = reduced_axes(a, x.ndim)
         others = [d for d in range(x.ndim) if d not in axes]
         rows = x.transpose([*others, *axes]).reshape([x.shape[d] for d in others] + [-1])
-        found = rows.shape[-1] - 1 - best(rows[..., ::-1], -1) if a.select_last_index else best(rows, -1)
+        found = place_of_extreme(rows[..., ::-1] if a.select_last_index else rows, -1, largest)
+        found = rows.shape[-1] - 1 - found if a.select_last_index else found
         return np.expand_dims(found, tuple(axes)) if a.keepdims else found
 
     return evaluate

@@ -10,6 +10,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.exprs import Expr as Element
+from compassc.operators.arrays import order
 from compassc.operators.calls import define
 from compassc.operators.declare import Whole, sample
 from compassc.relay.attributes import Attrs
@@ -21,16 +22,6 @@ from compassc.relay.ops.shapes import extents, listed
 from compassc.relay.types import Dim, TensorType, TupleType, Type
 from compassc.te.reduce import Reducer
 from compassc.te.tensor import Tensor
-
-
-def order(x: Array, axis: int, ascending: bool) -> Array:
-    """The places of the elements in order; of equal ones the first comes first."""
-    if ascending:
-        return np.argsort(x, axis, kind="stable")
-    backwards = np.flip(x, axis)
-    found = np.flip(np.argsort(backwards, axis, kind="stable"), axis)
-    made: Array = x.shape[axis] - 1 - found
-    return made
 
 
 def _sorted(a: Attrs, x: TensorType) -> Type:

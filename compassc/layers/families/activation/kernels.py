@@ -143,7 +143,7 @@ def absolute(k: LayerKernel, layer: Layer, x: Value) -> Value:
 @elementwise("Negative")
 def negative(k: LayerKernel, layer: Layer, x: Value) -> Value:
     if not layer.is_quantised:
-        nothing: Any = 0.0 if x.kind == "float32" else 0
+        nothing: Any = -0.0 if x.kind == "float32" else 0  # -0.0 of 0.0
         return k.let(nothing - x, low=-x.high, high=-x.low)
     moved = _negatable(k, layer, k.shifted(x, layer.input.scalar_zero))
     out = layer.output
@@ -156,7 +156,7 @@ def sign(k: LayerKernel, layer: Layer, x: Value) -> Value:
     moved = k.shifted(x, layer.input.scalar_zero if layer.is_quantised else 0)
     if x.kind == "float32":
         above, below = (everywhere(n, "float32") for n in (1.0, -1.0))
-        return k.let(S.vsel(above, S.vsel(below, x, x < 0.0), x > 0.0))
+        return k.let(S.vsel(above, S.vsel(below, x + 0.0, x < 0.0), x > 0.0))  # 0.0 of -0.0
     return k.let(clamp(moved, -1, 1), low=-1, high=1)
 
 

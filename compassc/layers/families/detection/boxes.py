@@ -10,6 +10,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import look_up
+from compassc.operators.arrays import limited, smaller
 
 F = np.float32
 
@@ -32,11 +33,11 @@ def four(layer: Layer, key: str, default: Sequence[float]) -> list[float]:
 def decoded(t: Array, centre: Array, size: Array, limits: Limits) -> Array:
     """Boxes (y0, x0, y1, x1) in float32 of offsets [.., 4] (y, x, h, w), and centres and sizes [.., 2] of anchors."""
     most = np.asarray([limits.height, limits.width], F)
-    sides = np.clip(np.exp(t[..., 2:]) * size, F(0), most)
+    sides = limited(np.exp(t[..., 2:]) * size, 0, most)
     middle = t[..., :2] * size + centre
     ends = [middle - sides * F(0.5), middle + sides * F(0.5)]
     if limits.clip:
-        ends = [np.clip(e, F(0), most) for e in ends]
+        ends = [limited(e, 0, most) for e in ends]
     return np.concatenate(ends, -1)
 
 
@@ -224,7 +225,7 @@ def detection_output(layer: Layer, scores: Array, deltas: Array, proposals: Arra
     order = [1, 0, 3, 2] if layer.word("anchor_mode", "") == "CAFFE_DETECTION" else [0, 1, 2, 3]
     t = deltas.astype(F)[:, :, left:] / np.asarray(four(layer, "variance", (10, 10, 5, 5)), F)
     t = t[..., order]
-    t[..., 2:] = np.minimum(t[..., 2:], F(xform_clip(layer)))
+    t[..., 2:] = smaller(t[..., 2:], F(xform_clip(layer)))
     given = proposals.astype(F)[..., order]
     size = given[..., 2:] - given[..., :2]
     centre = (given[..., :2] + given[..., 2:]) * F(0.5)

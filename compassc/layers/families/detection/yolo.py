@@ -10,6 +10,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
 from compassc.layers.families.detection.boxes import F, Found, check_outputs, listed_results, shaped
+from compassc.operators.arrays import limited
 
 
 class Head(NamedTuple):
@@ -76,7 +77,7 @@ def region(layer: Layer, x: Array) -> list[Array]:
     height = anchors[:, 1] * np.exp(wide[..., 3]) / F(h.rows)
     half = F(0.5)
     ends = (middle_y - height * half, middle_x - width * half, middle_y + height * half, middle_x + width * half)
-    boxes = np.clip(np.stack(ends, -1), F(0), F(1)).reshape(h.images, -1, 4)
+    boxes = limited(np.stack(ends, -1), 0, 1).reshape(h.images, -1, 4)
     return best_of(layer, h, scores.reshape(h.images, -1, h.classes), boxes, threshold)
 
 

@@ -245,9 +245,9 @@ def cast(k: LayerKernel, layer: Layer, x: Value) -> Value:
         whole = S.cast(x, "int32") if x.kind == "float32" else x
         return k.let(wide(S.cast(whole, out.dtype), out.dtype), low=low, high=high)
     if x.kind == "float32":
-        # 2^31 - 1 is no float32, so that the largest int32 is reached by saturation of the conversion
-        limited = clamp(x, float(low), float(min(high, 2147483520)))
-        return k.let(S.cast(limited, "int32"), low=low, high=high)
+        # the conversion saturates, and makes 0 of NaN, which the limits of reals would make the lowest number
+        whole = k.let(S.cast(x, "int32"))
+        return whole if out.dtype == "int32" else k.let(clamp(whole, k.number(low), k.number(high)), low=low, high=high)
     moved = (
         0
         if layer.flag("ignore_scale_zp", False) or not layer.is_quantised
@@ -262,8 +262,8 @@ def quantise(k: LayerKernel, layer: Layer, x: Value) -> Value:
     if out.integer.bits > 16:
         raise LayerError(f"quantising to {out.dtype} has no kernel")
     scaled = S.rint(x * k.number(out.scalar_scale) - k.number(float(out.scalar_zero)))
-    limited = k.let(clamp(scaled, k.number(float(out.low)), k.number(float(out.high))))
-    return k.let(S.cast(limited, "int32"), low=out.low, high=out.high)
+    whole = k.let(S.cast(scaled, "int32"))  # 0 of NaN, which the limits of reals would have made the lowest number
+    return k.let(clamp(whole, k.number(out.low), k.number(out.high)), low=out.low, high=out.high)
 
 
 @elementwise("DeQuantize")

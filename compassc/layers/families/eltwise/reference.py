@@ -290,14 +290,17 @@ def keeps_bits(layer: Layer) -> bool:
 
 
 def cast(layer: Layer, x: Array) -> Array:
-    """To a float type as it rounds; to an integer type without the fraction, limited or wrapped around."""
+    """To a float type as it rounds; to an integer type without the fraction, limited or wrapped around; NaN is 0."""
     out = layer.output
     if keeps_bits(layer):
         return x.view(numpy_dtype(out.dtype))
     if out.dtype not in INTEGER_TYPES:
         return x.astype(np.float32)
     if layer.word("clip_mode", "SATURATION", ("SATURATION", "TRUNCATION")) == "TRUNCATION":
-        wide = np.trunc(x).astype(np.int64) if x.dtype.kind not in "iub" else x.astype(np.int64)
+        if out.dtype == "bool":
+            return np.asarray(np.trunc(x) != 0)
+        # of reals by int32, which they are limited to: more of them is left undefined
+        wide = saturate_int32(np.trunc(x)) if x.dtype.kind not in "iub" else x.astype(np.int64)
         return wide.astype(numpy_dtype(out.dtype))
     return saturate(np.trunc(x) if x.dtype.kind not in "iub" else x, out.integer.low, out.integer.high)
 

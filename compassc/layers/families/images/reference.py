@@ -10,6 +10,7 @@ from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import requantise
 from compassc.layers.windows import Window, cells_inside, seen, window_of
+from compassc.operators.arrays import largest_of, limited, smallest_of
 
 # -- colours
 
@@ -84,7 +85,7 @@ def yuv_to_rgb(layer: Layer, x: Array) -> Array:
     for row, behind in zip(m, c.behind, strict=True):
         total = yuv[0] * row[0] + yuv[1] * row[1] + yuv[2] * row[2] + kind(c.half)
         found.append(total * kind(2.0**-c.shift) + kind(behind))
-    result = np.clip(np.rint(np.stack(found, -1)), 0, 255)
+    result = limited(np.rint(np.stack(found, -1)), 0, 255)
     made: Array = result - layer.output.scalar_zero if layer.is_quantised else result
     return made
 
@@ -99,7 +100,7 @@ def rgb_to_yuv(layer: Layer, x: Array) -> Array:
     for i, part in enumerate((wide, wide[:, ::2, ::2], wide[:, ::2, ::2])):
         total = part[..., 0] * m[i, 0] + part[..., 1] * m[i, 1] + part[..., 2] * m[i, 2] + kind(offsets[i])
         scaled = np.floor(total) * kind(2.0**-c.shift)
-        planes.append(np.clip(np.rint(scaled) if layer.is_quantised else scaled, 0, 255).reshape(n, -1))
+        planes.append(limited(np.rint(scaled) if layer.is_quantised else scaled, 0, 255).reshape(n, -1))
     result = np.concatenate(planes, 1).reshape(layer.output.shape)
     return result - layer.output.scalar_zero if layer.is_quantised else result
 
@@ -150,8 +151,7 @@ def extreme(layer: Layer, x: Array) -> Array:
     views = seen(x.astype(np.float32), window, tuple(layer.output.shape[1:3]), fill)
     weights = weights_of(layer).astype(np.float32).transpose(2, 0, 1)
     moved = views - weights if erosion else views + weights
-    found: Array = moved.min(axis=(-1, -2)) if erosion else moved.max(axis=(-1, -2))
-    return found
+    return smallest_of(moved, (-1, -2)) if erosion else largest_of(moved, (-1, -2))
 
 
 def quantised_extreme(layer: Layer, x: Array) -> Array:

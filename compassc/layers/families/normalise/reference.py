@@ -7,6 +7,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import inverse_root, look_up, requantise, saturate
+from compassc.operators.arrays import larger
 
 F32 = np.float32
 
@@ -222,7 +223,7 @@ def normalization(layer: Layer, x: Array) -> Array:
     epsilon = F32(smallest_norm(layer))
     power = 1 if layer.word("method", choices=("L1", "L2")) == "L1" else 2
     total = (np.abs(wide) ** power).sum(axes, keepdims=True)
-    total = np.where(total < epsilon, epsilon, total)
+    total = larger(total, epsilon)
     return wide / (total if power == 1 else np.sqrt(total))
 
 

@@ -20,7 +20,7 @@ from compassc.layers.families.pooling.kernels import (
     sum_of_cells,
     sum_of_reals,
 )
-from compassc.layers.families.pooling.reference import LOWEST, adaptive_bounds, padded_window, spans_3d
+from compassc.layers.families.pooling.reference import adaptive_bounds, least_of, padded_window, spans_3d
 from compassc.layers.kernels import kernel
 from compassc.layers.layer_kernel import Kernel, LayerKernel
 from compassc.layers.requantise import requantise
@@ -50,7 +50,7 @@ def pooling_3d(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
             elif layer.is_quantised:
                 result = requantise(k, maximum(w, min(x.low, out.low)), 1, 0, 0, out.low, out.high)
             else:
-                result = maximum(w, LOWEST if (valid < cells).any() else None)
+                result = maximum(w, least_of(layer, window, positions))
             w.finish(layer, tail, result)
     return k.kernel()
 

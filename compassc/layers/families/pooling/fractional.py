@@ -9,6 +9,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import approximate_factor, requantise
+from compassc.operators.arrays import largest_of
 
 WORD = 2**32 - 1
 
@@ -90,7 +91,7 @@ def fractional_pool(layer: Layer, x: Array) -> list[Array]:
             part = wide[:, top:bottom, left:right]
             area = (bottom - top) * (right - left)
             if not average:
-                found[:, i, j] = part.max(axis=(1, 2))
+                found[:, i, j] = largest_of(part, (1, 2))
             elif layer.is_quantised:
                 scale, shift = approximate_factor(np.float32(1) / np.float32(area), 8)
                 found[:, i, j] = requantise(part.sum(axis=(1, 2)), scale, shift, 0, out.low, out.high)

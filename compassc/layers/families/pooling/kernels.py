@@ -16,7 +16,7 @@ from compassc.layers.axes import AxisLoop, ending
 from compassc.layers.axis_sums import largest_of_elements, sum_of_elements
 from compassc.layers.byte_functions import BYTES
 from compassc.layers.emit import look_up
-from compassc.layers.families.pooling.reference import LOWEST, METHODS, area_of, check_positions, window_for
+from compassc.layers.families.pooling.reference import METHODS, area_of, check_positions, least_of, window_for
 from compassc.layers.kernels import kernel, scheduled
 from compassc.layers.lane_arithmetic import add_squares, add_to_pair
 from compassc.layers.layer_kernel import Kernel, LayerKernel
@@ -32,11 +32,11 @@ TERMS: dict[str, Callable[[Value], Expression]] = {"AVG": lambda v: v, "L1": S.a
 
 
 def maximum(w: WindowLoop, least: float | None = None) -> Value:
-    """The largest cell, or `least` where there is none or all are less. Integers are compared as they are stored: a register
+    """The largest cell that is no NaN, or `least` where there is none or all are less. Integers are compared as they are stored: a register
     holds four times as many of 8 bits."""
     k, x = w.k, w.x
     if not x.is_integer:
-        lowest = S.vbcast(S.fp32("-inf" if least is None else least), lanes=LANES)
+        lowest = S.vbcast(S.fp32("-inf" if least in (None, -np.inf) else least), lanes=LANES)
         return _joined(w, lowest, lambda most, cell: S.max(most, w.widened(cell)))
     low = x.low if least is None else int(least)
     if np.iinfo(x.dtype).min > low:
@@ -220,8 +220,7 @@ def pooling(layer: Layer, tail: Sequence[Layer] = ()) -> Kernel:
         w = _loop(k, layer, window, method)
         with w.positions():
             if method == "MAX":
-                bordered = (cells_inside(x.shape[1:-1], window, positions) < np.prod(window.kernel)).any()
-                result = maximum(w, LOWEST if bordered and not x.is_integer else None)
+                result = maximum(w, None if x.is_integer else least_of(layer, window, positions))
             elif layer.is_quantised:
                 result = _integers(w, layer, method, int(np.prod(window.kernel)))
             else:

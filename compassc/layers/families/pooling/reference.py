@@ -10,6 +10,7 @@ from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import approximate_factor, look_up, requantise, saturate
 from compassc.layers.windows import Window, cells_inside, seen, window_of
+from compassc.operators.arrays import larger, largest_of
 from compassc.operators.calls import Calls, Operand, Outputs
 
 METHODS = ("MAX", "AVG", "L1", "L2")
@@ -48,6 +49,12 @@ def check_positions(layer: Layer, window: Window, shape: tuple[int, ...]) -> tup
     return tuple(made[1:-1])
 
 
+def least_of(layer: Layer, window: Window, positions: tuple[int, ...]) -> float:
+    """What no maximum of reals of a layer is below: the lowest finite float32, which the maximum of a window beside the image
+    is, where a window is; else minus infinity."""
+    return -np.inf if cells_inside(layer.input.shape[1:-1], window, positions).all() else LOWEST
+
+
 def area_of(layer: Layer) -> Array:
     """Cells a mean is taken over, by position."""
     window, positions = window_for(layer, layer.input.shape), tuple(layer.output.shape[1:-1])
@@ -72,15 +79,15 @@ def pooling_body(call: Calls, layer: Layer, x: Operand) -> Outputs:
 def pooling(layer: Layer, x: Array) -> Array:
     method = layer.word("method", choices=METHODS)
     if method == "MAX":
-        views, axes = _views(layer, x.astype(np.float32), LOWEST)
-        found: Array = views.max(axes)
-        return found
+        views, axes = _views(layer, x.astype(np.float32), -np.inf)
+        window, positions = window_for(layer, x.shape), tuple(layer.output.shape[1:-1])
+        return larger(largest_of(views, axes), np.float32(least_of(layer, window, positions)))
     views, axes = _views(layer, x.astype(np.float32), 0.0)
     if method == "AVG":
         area = area_of(layer)[..., None]
         return np.where(area > 0, views.sum(axes) / np.maximum(area, 1).astype(np.float32), 0)
     if method == "L1":
-        found = np.abs(views).sum(axes)
+        found: Array = np.abs(views).sum(axes)
         return found
     found = np.sqrt((views * views).sum(axes))
     return found
@@ -136,11 +143,11 @@ def pooling_3d(layer: Layer, x: Array) -> Array:
     window, positions = padded_window(layer, x.shape)
     axes = (-3, -2, -1)
     if layer.word("method", choices=("MAX", "AVG")) == "MAX":
-        found: Array = seen(x.astype(np.float32), window, positions, LOWEST).max(axes)
-        return found
+        views = seen(x.astype(np.float32), window, positions, -np.inf)
+        return larger(largest_of(views, axes), np.float32(least_of(layer, window, positions)))
     total = seen(x.astype(np.float32), window, positions, 0.0).sum(axes)
     if layer.flag("count_include_pad", True):
-        found = total / np.float32(np.prod(window.kernel))
+        found: Array = total / np.float32(np.prod(window.kernel))
         return found
     inside = cells_inside(x.shape[1:-1], window, positions)[..., None].astype(np.float32)
     cells = np.float32(np.prod(window.kernel))
@@ -267,7 +274,7 @@ def adaptive_pooling(layer: Layer, x: Array) -> Array:
     for i, (top, bottom) in enumerate(zip(*rows, strict=True)):
         for j, (left, right) in enumerate(zip(*columns, strict=True)):
             part = wide[..., top:bottom, left:right, :]
-            result[..., i, j, :] = part.max((-3, -2)) if method == "MAX" else part.sum((-3, -2))
+            result[..., i, j, :] = largest_of(part, (-3, -2)) if method == "MAX" else part.sum((-3, -2))
     if method == "MAX":
         return result
     if not layer.is_quantised:

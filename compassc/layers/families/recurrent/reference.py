@@ -10,13 +10,14 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Number, look_up, requantise, requantise_as, saturate, saturate_int32
+from compassc.operators.arrays import larger, limited
 
 INT32 = (-(2**31), 2**31 - 1)
 INT48 = (-(2**47), 2**47 - 1)
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "SIGMOID": lambda x: 1 / (1 + np.exp(-x)),
     "TANH": np.tanh,
-    "RELU": lambda x: np.maximum(x, 0),
+    "RELU": lambda x: larger(x, x.dtype.type(0)),
     "NONE": lambda x: x,
     "SIGN_BIT": lambda x: (x < 0).astype(x.dtype),
 }
@@ -91,7 +92,7 @@ def bound_of(layer: Layer, key: str) -> float:
 
 
 def _clip(x: Array, bound: float) -> Array:
-    return np.clip(x, -bound, bound) if np.isfinite(bound) else x
+    return limited(x, -bound, bound) if np.isfinite(bound) else x
 
 
 def lstm(layer: Layer, x: Array, h: Array, c: Array) -> list[Array]:
@@ -345,7 +346,7 @@ def rnn(layer: Layer, x: Array, h: Array) -> list[Array]:
     for xt in _flipped(layer, x.astype(np.float32)).transpose(1, 0, 2):
         u = _clip(xt @ wx.T + hidden @ wh.T + biases, bound)
         if name == "CLIP":
-            hidden = np.clip(u, layer.number("clip_min"), layer.number("clip_max"))
+            hidden = limited(u, layer.number("clip_min"), layer.number("clip_max"))
         elif name in ACTIVATIONS:
             hidden = ACTIVATIONS[name](u).astype(np.float32)
         else:

@@ -18,8 +18,7 @@ from compassc.layers.lane_arithmetic import (
     across_max,
     across_min,
     across_product,
-    across_sum,
-    across_sum_saturated,
+    across_sum_limited,
     add_saturated,
     add_squares,
     halve,
@@ -80,18 +79,10 @@ def _extreme(k: LayerKernel, layer: Layer, w: AxisLoop, method: str) -> Value:
     low, high = (x.low, x.high) if kind == "int32" else (0, 0)
     neutral = (low if method == "MAX" else high) if kind == "int32" else INFINITE[method]
     acc = w.start("acc", neutral, kind)
-    poison = w.start("poison", 0.0, kind) if kind == "float32" else None
     with w.each():
-        v = w.load("x")
-        k.assign(acc, extreme(acc, w.active(v, neutral, kind)))
-        if poison is not None:
-            # NaN anywhere is the result
-            k.assign(poison, poison + S.vsel(v, 0.0, v != v))  # noqa: PLR0124
+        k.assign(acc, extreme(acc, w.active(w.load("x"), neutral, kind)))
     w.join(acc, ACROSS[method])
-    if poison is None:
-        return acc.within(low, high)
-    w.join(poison, across_sum)
-    return k.let(acc + poison)
+    return acc.within(low, high) if kind == "int32" else acc
 
 
 def _logical(k: LayerKernel, layer: Layer, w: AxisLoop, method: str) -> Value:
@@ -197,7 +188,7 @@ def _norm(k: LayerKernel, layer: Layer, operands: dict[str, Tensor], tail: Seque
             else:
                 add_squares(found, part)
         if w.across:
-            across_sum_saturated(found)
+            across_sum_limited(found, S.u32(0xFFFFFFFF))
         return found
 
     drop = k.changing("drop", S.i32(0))

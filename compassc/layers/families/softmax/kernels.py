@@ -40,6 +40,9 @@ from compassc.layers.vectors import LANES, WIDE, clamp, entry_of, everywhere, ha
 
 Tail = Sequence[Layer]
 
+SUMS = 0x80010000
+"""What sums of powers are at most, which is above the largest that counts, 2^31 - 1."""
+
 
 class Largest(NamedTuple):
     """The largest element of a position in all lanes, and of bytes as a scalar."""
@@ -192,7 +195,7 @@ def _fast_exp(layer: Layer, tail: Tail) -> Kernel:
                 exp2_fixed(power, powers, f, down_q, k.mask)
             _add(w, total, power)
         if w.across:
-            across_sum_limited(total)
+            across_sum_limited(total, S.u32(SUMS))
         log = k.changing("log", S.cast(S.max(S.min(total, S.u32(0x7FFFFFFF)), S.u32(1)), "int32"))
         if logs is None:
             log2_coarse(log, whole, f)
@@ -211,7 +214,7 @@ def _fast_exp(layer: Layer, tail: Tail) -> Kernel:
 
 def _add(w: AxisLoop, total: Value, value: Value) -> None:
     """Adds what is not negative to a sum that is limited."""
-    add_limited(total, w.active(w.k.held("part", S.cast(value, "uint32")), 0, "uint32"))
+    add_limited(total, w.active(w.k.held("part", S.cast(value, "uint32")), 0, "uint32"), S.u32(SUMS))
 
 
 def _power_of_two(k: LayerKernel, exponent: Expression, most: int = 31) -> Value:
@@ -249,7 +252,7 @@ def _by_table(layer: Layer, tail: Tail) -> Kernel:
             s.keep(t)
             _add(w, total, t)
         if w.across:
-            across_sum_limited(total)
+            across_sum_limited(total, S.u32(SUMS))
         k.assign(total, S.max(total, S.u32(1)))
         if not rounded:
             reciprocal = k.held("reciprocal", S.vdiv(S.vbcast(_unsigned(k, scale << extra), lanes=LANES), total))

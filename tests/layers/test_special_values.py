@@ -1,0 +1,65 @@
+"""What kernels make of infinities, of what is not a number and of signed zeros: what the references do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compassc.graph import Layer
+from compassc.layers.declare import evaluate
+from compassc.layers.kernels import kernel_of
+from tests.choosing import some
+from tests.layers.cases import tensor
+from tests.layers.harness import run
+
+SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -3.5, 3e38, -3e38, 3e9, -3e9, 2.0**31]
+SHAPE = (1, 4, 6, 5)
+
+
+def of_elements() -> Iterator[Layer]:
+    def made(kind: str, dtype: str = "float32", scale: float = 1.0, **given: Any) -> Layer:
+        return Layer("l", kind, (tensor("x", SHAPE, "float32"),), (tensor("y", SHAPE, dtype, scale),), given, {})
+
+    for kind in ("Negative", "Sign", "RELU6", "ELU", "HardSigmoid", "Asinh", "Atan"):
+        yield made(kind)
+    yield made("Clip", clip_min=-1.0, clip_max=2.0)
+    yield made("Quantize", "int8", 20.0)
+    for dtype in ("int8", "int32"):
+        yield from (made("Cast", dtype, clip_mode=mode) for mode in ("SATURATION", "TRUNCATION"))
+
+
+def of_several() -> Iterator[Layer]:
+    def made(kind: str, out: tuple[int, ...], **given: Any) -> Layer:
+        return Layer("l", kind, (tensor("x", SHAPE, "float32"),), (tensor("y", out, "float32"),), given, {})
+
+    for method, axis in (("MAX", 3), ("MIN", 1)):
+        yield made("Reduce", tuple(1 if i == axis else n for i, n in enumerate(SHAPE)), method=method, axis=[axis])
+    window = {f"{n}_{a}": v for n, v in (("kernel", 3), ("stride", 2)) for a in "xy"}
+    pads = {f"pad_{s}": 1 for s in ("left", "right", "top", "bottom")}
+    yield made("Pooling", (1, 2, 3, 5), method="MAX", **window, **pads)
+    yield made("Pooling", (1, 4, 5, 5), method="MAX", **window, **{key: 3 for key in pads})  # windows beside the image
+    yield made("GlobalPool", (1, 1, 1, 5), method="MAX")
+    yield made("AdaptivePool", (1, 2, 3, 5), method="MAX", output_size=[2, 3])
+
+
+@pytest.mark.parametrize("cases", [of_elements, of_several])
+def test_kernels_give_what_references_give(cases, tmp_path):
+    values = np.random.default_rng(0).permutation(np.resize(np.array(SPECIAL, "float32"), SHAPE).reshape(-1))
+    x = values.reshape(SHAPE)
+    x[:, :2, :2], x[..., 4] = -np.inf, np.nan
+    for case in some(cases()):
+        (got,), (want,) = run(kernel_of([case]), case, [x], tmp_path), evaluate(case, [x])
+        said = f"{case.type} {case.attributes} {case.output.dtype}"
+        np.testing.assert_allclose(got, want, 1e-5, 1e-5, err_msg=said)
+        if cases is of_elements:
+            np.testing.assert_array_equal(np.signbit(got), np.signbit(want) | np.isnan(want) & np.signbit(got), said)
+
+
+def test_windows_of_minus_infinity_alone_have_it():
+    """But where a window lies beside the image, which has the lowest finite number."""
+    x = np.full(SHAPE, -np.inf, "float32")
+    *_, seeing, beside = (c for c in of_several() if c.type == "Pooling")
+    assert np.isneginf(evaluate(seeing, [x])[0]).all() and np.isfinite(evaluate(beside, [x])[0]).all()
