@@ -8,12 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compass_core import files
+from compassc.dsl import BuildManager
 from compassc.graph import Layer, LayerError, Tensor
+from compassc.layers.choices import deciding
 from compassc.layers.declare import evaluate
+from compassc.layers.kernel_cache import program_of
 from compassc.layers.kernels import kernel_of
 from tests.choosing import some
 from tests.layers.cases import check, tensor
-from tests.layers.harness import run
+from tests.layers.harness import arguments, run
+from tests.replay.outcome import of_call
 
 SHAPES: list[tuple[tuple[int, ...], list[int]]] = [
     ((3, 40), [-1]),
@@ -23,6 +28,25 @@ SHAPES: list[tuple[tuple[int, ...], list[int]]] = [
     ((2, 7, 5, 3), [1, 2]),
 ]
 FLOATS = ("float32", "float16", "bfloat16")
+
+
+@pytest.mark.parametrize("kind", ["RMSNorm", "Softmax"])
+def test_what_has_fewer_cycles_comes_first(kind, tmp_path):
+    """By hand where lanes are what lies behind the axis, by schedule along rows."""
+    for shape, axis in (((2, 12, 33), 1), ((9, 24), 1)):
+        x, y = (tensor(n, shape, "float32") for n in "xy")
+        given = {"axis": axis} if kind == "Softmax" else {"axis": [axis]}
+        weights = {} if kind == "Softmax" else {"weights": np.ones(shape[axis], "float32")}
+        case, cycles = Layer("n", kind, (x,), (y,), given, weights), {}
+        for way in ("", "hand", "schedule"):
+            with deciding({"implementation": way} if way else {}):
+                kernel = kernel_of([case])
+            program = (
+                BuildManager("X2_1204").build(program_of(kernel, files.write(tmp_path / "n.py", kernel.text))).program
+            )
+            args, outputs = arguments(kernel, case, [np.ones(shape, "float32")])
+            cycles[way] = of_call(program, args, outputs).cycles
+        assert cycles[""] == min(cycles["hand"], cycles["schedule"]) < max(cycles["hand"], cycles["schedule"])
 
 
 @pytest.fixture

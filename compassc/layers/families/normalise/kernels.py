@@ -13,7 +13,7 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import inverse_root_table
 from compassc.layers.axes import AxisLoop, ending
-from compassc.layers.axis_sums import divide, mean_and_squares, squares, sums_of_bytes
+from compassc.layers.axis_sums import divide, goes_in_rows, mean_and_squares, squares, sums_of_bytes
 from compassc.layers.byte_functions import BYTES
 from compassc.layers.families.normalise import byte_steps
 from compassc.layers.families.normalise.groups import in_groups
@@ -222,7 +222,8 @@ class NormalisationKernel:
         return k.kernel()
 
 
-scheduled("LayerNorm", "RMSNorm")  # 7 to 71 % fewer cycles than by hand
+# where it comes first it has 7 to 71 % fewer cycles than by hand
+scheduled("LayerNorm", "RMSNorm", when=lambda layer: goes_in_rows(layer.input.shape, norm_axes(layer)))
 
 
 @kernel("LayerNorm", "InstanceNorm", "GroupNorm", "MVN", tail=True)
