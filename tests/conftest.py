@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from compass_core.hostcc import command
 from tests.choosing import chosen
+from tests.served_clang import ServedClang
 
 # before NumPy is there: threads of these libraries wait in loops for each other, here beside another worker
 for library in ("OPENBLAS", "OMP"):
@@ -86,6 +88,17 @@ def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COMPASS_STATE_DIR", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_clang(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The kernels that tests compile in this process are compiled by one clang."""
+    program = Path(os.environ.get("COMPASS_CLANG") or Path(sys.prefix, "bin", "clang"))
+    served = ServedClang(program, tmp_path_factory.mktemp("clang"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "run", served.run)
+        yield
+    served.close()
 
 
 @pytest.fixture(scope="session")
