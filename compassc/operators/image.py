@@ -34,8 +34,10 @@ def _source(place: np.float32, old: int, new: int, mode: str, real: type[np.floa
 
 
 def _resized(x: Array, size: object, method: str = "linear", mode: str = "half_pixel") -> Array:
-    found = x.astype("f8")
-    for axis, new in zip((2, 3), pair(size)):
+    """In float32 and in the order of the expression, rows first, so that whole numbers are those of kernels at ties, too; a host
+    that fuses products with sums may give the other one there."""
+    found = x.astype("f4")
+    for axis, new in ((3, pair(size)[1]), (2, pair(size)[0])):
         old = x.shape[axis]
         at = np.array([_source(np.float32(i), old, new, mode, np.float32) for i in range(new)], "f4")
         if method == "nearest":
@@ -51,7 +53,7 @@ def _resized(x: Array, size: object, method: str = "linear", mode: str = "half_p
         low = np.floor(at)
         part = (at - low).reshape([-1 if d == axis else 1 for d in range(4)])
         a, b = (np.take(found, np.clip(low + n, 0, old - 1).astype(int), axis) for n in (0, 1))
-        found = a * (1 - part) + b * part
+        found = a * (np.float32(1) - part) + b * part
     return np.rint(found) if x.dtype.kind in "iu" else found
 
 

@@ -69,7 +69,8 @@ def _int_dense(arrays, infos, out, options):
     wide, filters = x.astype(np.int64) - infos[0].zero[0], w.astype(np.int64) - along(infos[1].zero, infos[1], 2)
     sums = wide.reshape(-1, w.shape[1]) @ filters.T
     factors = np.resize(infos[1].scale, sums.shape[-1]) * infos[0].scale[0] / out.scale[0]
-    return sums_of(sums, bias, factors, out, "up" if out.dtype.itemsize == 1 else "once")
+    made = sums_of(sums, bias, factors, out, "up" if out.dtype.itemsize == 1 else "once")
+    return made.reshape(*x.shape[:-1], w.shape[0]) if options.get("keep_num_dims") else made
 
 
 @integers("BATCH_MATMUL")

@@ -11,7 +11,7 @@ import inspect
 import numpy as np
 import pytest
 
-from compassc import te, topi
+from compassc import targets, te, topi
 from tests.choosing import some
 from tests.topi.trying import tried
 
@@ -107,3 +107,18 @@ def test_a_schedule_that_no_memory_holds_is_refused():
     a = te.placeholder((1 << 20,), name="a")
     with pytest.raises(te.LowerError, match="memory|bytes"):
         topi.schedule(topi.sort(a), "X2_1204")
+
+
+def test_whole_pictures_of_other_sizes_are_those_of_the_reference():
+    """At ties, too: what lies between elements is computed in the order of the reference."""
+    draw, cases = np.random.default_rng(0), []
+    for n, mode in enumerate(("half_pixel", "align_corners", "asymmetric", "half_pixel")):
+        shape, size = (1, 2, *map(int, draw.integers(2, 9, 2))), [int(v) for v in draw.integers(2, 20, 2)]
+        x = te.placeholder(shape, "int8", name=f"x{n}")
+        cases.append((x, draw.integers(-100, 100, shape).astype("int8"), (size, "linear", mode)))
+    outs = [topi.OPERATORS["resize2d"].define(x, *given) for x, _, given in cases]
+    found = [np.zeros([d.value for d in t.shape], "int8") for t in outs]
+    module = targets.build(topi.schedule(outs, "X2_1204"), [*(x for x, *_ in cases), *outs], "X2_1204")
+    module(*(a for _, a, _ in cases), *found)
+    for got, (_, array, given) in some(zip(found, cases, strict=True)):
+        np.testing.assert_array_equal(got, topi.OPERATORS["resize2d"].reference(array, *given))
