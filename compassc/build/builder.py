@@ -41,7 +41,7 @@ class Line:
     it defines or changes. `only_defines`: whether it does nothing else. `place`: of statements that have none of their own.
     """
 
-    __slots__ = ("body", "changed", "defined", "make", "orelse", "place", "text", "variables")
+    __slots__ = ("body", "changed", "defined", "inner", "make", "orelse", "place", "text", "variables", "written")
 
     def __init__(
         self,
@@ -55,6 +55,10 @@ class Line:
         self.text, self.place, self.make, self.variables, self.changed = text, place, make, variables, changed
         self.body: list[Line] | tuple[()] = ()
         self.orelse: list[Line] | tuple[()] = ()
+        self.inner: tuple[E.Var, ...] | None = None
+        """What the lines below it use, once they stay as they are."""
+        self.written: dict[int, list[str]] = {}
+        """Its lines of text by their depth, once they stay as they are."""
         self.defined: E.Var | None = changed[0] if only_defines and EFFECT not in {*variables} else None
         """The variable that it defines, if it does nothing else."""
 
@@ -62,6 +66,13 @@ class Line:
         """Its first block, to be filled."""
         self.body = block = list[Line]()
         return block
+
+    def settle(self) -> None:
+        """From here on the lines below it stay as they are: what is known of them is kept."""
+        used: list[E.Var] = []
+        for block in (self.body, self.orelse):
+            _collect(block, used)
+        self.inner = tuple(used)
 
     def all(self) -> Iterator[Line]:
         """The line and those below it."""
@@ -82,6 +93,15 @@ class Line:
 
     def write(self, lines: list[str], depth: int, placed: bool = False) -> None:
         """Adds its text, and that of the lines below it; `placed`: with the line of Python that made each as a comment."""
+        if self.inner is not None and not placed:
+            if depth not in self.written:
+                self.written[depth] = found = list[str]()
+                self._write(found, depth, placed)
+            lines += self.written[depth]
+        else:
+            self._write(lines, depth, placed)
+
+    def _write(self, lines: list[str], depth: int, placed: bool) -> None:
         comment = f"  # {portable_name(self.place.file)}:{self.place.line}" if placed else ""
         lines.append("    " * depth + self.text + comment)
         for inner in self.body:
@@ -392,6 +412,9 @@ def _collect(lines: Iterable[Line], used: list[E.Var]) -> None:
     """Adds the variables of lines and of those below them."""
     for line in lines:
         used += line.variables
+        if line.inner is not None:
+            used += line.inner
+            continue
         for block in (line.body, line.orelse):
             if block:
                 _collect(block, used)
@@ -402,7 +425,7 @@ def _swept(lines: list[Line], uses: Counter[E.Var]) -> bool:
     found = False
     for i in reversed(range(len(lines))):
         line = lines[i]
-        for block in (line.body, line.orelse):
+        for block in (line.body, line.orelse) if line.inner is None else ():
             if block:
                 found |= _swept(block, uses)
         var = line.defined

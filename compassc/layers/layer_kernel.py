@@ -267,14 +267,13 @@ class LayerKernel(Builder):
                 found = self._scratch[size, kind, hint] = self.alloc(size, kind, hint)
         return found
 
-    def part(self, key: Hashable, operands: Iterable[Value | Pointer], make: Callable[[], T]) -> T:
+    def part(self, key: Hashable, make: Callable[[], T]) -> T:
         """What a function gives that makes statements, which are made once for all kernels in which they are the same.
 
-        `key`: all that they depend on beside the texts and types of `operands`. Of their ranges it knows no more than
-        that of sizes.
+        `key`: all that they depend on, of values and addresses what `operands_of` says. Of their ranges it knows no more
+        than that of sizes.
         """
-        given = tuple([(x.source, types_of((x,), [])) for x in operands])
-        state = key, configuration(), given, tuple(self.called), frozenset(self._names), frozenset(self._counts.items())
+        state = key, configuration(), tuple(self.called), frozenset(self._names), frozenset(self._counts.items())
         part = _PARTS.get(state)
         if part is None:
             before = len(self.parameters), len(self._once)
@@ -284,6 +283,8 @@ class LayerKernel(Builder):
             needed: list[Var] = []
             types_of((made,), needed)
             swept(lines, needed)
+            for line in lines:
+                line.settle()
             part = _PARTS[state] = Part(tuple(lines), made, self._names, self._counts, self.called)
         self.splice(part.lines)
         self._names, self._counts, self.called = set(part.names), Counter(part.counts), dict(part.called)
@@ -406,6 +407,19 @@ class LayerKernel(Builder):
     def _text(self, placed: bool = False) -> str:
         types = [(v.name, _annotation(v)) for v, _ in self.parameters]
         return kernel_text(types, self.written(placed) or ["pass"], self.called)
+
+
+def operands_of(things: Iterable[object]) -> tuple[Hashable, ...]:
+    """What statements depend on of the values and addresses among things, and in sequences among them: texts and types."""
+    found: list[Hashable] = []
+    for x in things:
+        if isinstance(x, (list, tuple)):
+            found += operands_of(x)
+        elif isinstance(x, Value):
+            found.append((x.source, x.dtype))
+        elif isinstance(x, Pointer):
+            found.append((x.source, x.elem, x.scope, x.blocked))
+    return tuple(found)
 
 
 def _annotation(parameter: Var) -> str:

@@ -7,8 +7,9 @@ and `formats`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 from compassc.build import Address, Expression, Pointer, Value, both, either
@@ -29,7 +30,7 @@ from compassc.layers.families.linear.tiles import (
     padded,
     tiling_of,
 )
-from compassc.layers.layer_kernel import Kernel
+from compassc.layers.layer_kernel import Kernel, operands_of
 from compassc.layers.layer_kernel import tail as tail_of
 from compassc.layers.requantise import carried
 from compassc.layers.streams import bytes_of
@@ -46,15 +47,6 @@ def convolution(layer: Layer, s: Shape, tail: Sequence[Layer]) -> Kernel:
     f = format_of(layer, s)
     t = tiling_of(s, -(-s.inner // f.per_word), SUMS.size // (LANES * 4 * (2 if f.pair else 1)), len(f.planes))
     return _Products(layer, s, tail, t, f).kernel()
-
-
-def _operands(things: Iterable[object]) -> Iterator[Value | Pointer]:
-    """The values and addresses among things, and in sequences among them."""
-    for x in things:
-        if isinstance(x, (list, tuple)):
-            yield from _operands(x)
-        elif isinstance(x, (Value, Pointer)):
-            yield x
 
 
 class _PlaneNumbers:
@@ -120,12 +112,18 @@ class _Products(Frame):
             self.sums = k.alloc(SUMS.size // 4, words, "sums")
             self.words = [self.sums, self.sums + SUMS.size // 8][: 1 + f.pair]
             with k.shared(self.items, "item") as item:
-                group = k.held("group", item / self.parts % self.groups)
-                tile = self.tile(item / (self.parts * self.groups))
-                first = k.held("begin", item % self.parts * self.per)
+                group, first, *places = self._part("item", [item], lambda: self._begun(item))
+                tile = Tile(*places)
                 with k.for_range(first, S.min(first + self.per, self.blocks), name="block") as block:
                     self._block(tile, group, block, block == first)
         return k.kernel()
+
+    def _begun(self, item: Value) -> tuple[Value, ...]:
+        """The group of an item, its first block of channels, and its tile."""
+        k = self.k
+        group = k.held("group", item / self.parts % self.groups)
+        tile = self.tile(item / (self.parts * self.groups))
+        return group, k.held("begin", item % self.parts * self.per), *tile
 
     def _block(self, tile: Tile, group: Value, block: Value, begins: Expression) -> None:
         """The outputs of a block of channels; `begins`: whether it is the first one of the tile."""
@@ -142,11 +140,15 @@ class _Products(Frame):
             with k.for_range(0, tile.now, name=output.columns[0]):
                 k.splice(output.per_pixel)
 
+    @cached_property
+    def _own(self) -> tuple[Hashable, ...]:
+        """What statements depend on of the values and addresses of the kernel, all of which it has before its first part."""
+        return operands_of([*vars(self).values(), *(vars(self.planes).values() if self.planes else ())])
+
     def _part(self, name: str, given: Iterable[object], make: Callable[[], T]) -> T:
         """What a function gives whose statements kernels have in common; `given`: values and addresses that they have beside
         those of the kernel."""
-        own = [*vars(self).values(), *(vars(self.planes).values() if self.planes else ())]
-        return self.k.part((name, self.form), _operands([*own, *given]), make)
+        return self.k.part((name, self.form, self._own, operands_of(given)), make)
 
     def _all_sums(self, tile: Tile, group: Value, block: Value, begins: Expression) -> Value:
         """The sums of a block of channels for all pixels of a tile; gives its first channel."""
