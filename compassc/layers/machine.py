@@ -127,4 +127,5 @@ class Tiles(NamedTuple):
 def _cut(length: int, piece: int) -> list[tuple[int, int]]:
     """The sizes of the pieces of a length, and how many there are: whole ones, and the rest."""
     many, rest = divmod(length, piece)
-    return [(size, n) for size, n in ((piece, many), (rest, 1 if rest else 0)) if n]
+    whole = [(piece, many)] if many else []
+    return [*whole, (rest, 1)] if rest else whole

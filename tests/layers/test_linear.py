@@ -11,6 +11,7 @@ import pytest
 
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.declare import evaluate
+from compassc.layers.families.linear.formats import signed_sums
 from compassc.layers.kernels import kernel_of
 from tests.choosing import some
 from tests.layers.harness import run
@@ -415,3 +416,14 @@ def test_factors_in_floats_beside_integers_are_refused_by_name(name):
     for ask in (lambda: kernel_of([layer]), lambda: evaluate(layer, [np.zeros((2, 8), "int8")])):
         with pytest.raises(LayerError, match=f"'{name}' is given"):
             ask()
+
+
+def test_signed_sums_of_many_weights_are_those_of_whole_numbers():
+    """Rows are summed some at a time."""
+    random = np.random.default_rng(3)
+    for kind, size in ((np.int8, (5, 40000)), (np.int16, (700, 3, 100)), (np.int64, (3, 7))):
+        weights = random.integers(-128, 128, size).astype(kind)
+        rows = weights.reshape(size[0], -1).tolist()
+        positive, negative = signed_sums(weights)
+        assert positive.tolist() == [sum(w for w in row if w > 0) for row in rows]
+        assert negative.tolist() == [sum(w for w in row if w < 0) for row in rows]

@@ -27,6 +27,8 @@ from compassc.layers.families.linear.tiles import Shape, filters_of, segment_wor
 
 INT32 = (-(2**31), 2**31 - 1)
 BYTE, SHORT, FLOAT, WORD = "uint8", "int16", "float32", "int32"
+AT_ONCE = 1 << 16
+"""Weights whose sums are made at once: as many as stay in a processor's cache."""
 PER_WORD = {BYTE: 4, SHORT: 2, FLOAT: 1}
 """The formats of operands in LSRAM, and the elements of the depth per word."""
 PRODUCTS: dict[str, Callable[[Value, Value, Value], Expression]] = {BYTE: S.vqdpa, SHORT: S.vdpa, FLOAT: S.fma}
@@ -103,26 +105,27 @@ def integer_format(x: Tensor, weights: Array, biases: Array, fill: int | None, p
     if fill is not None and not limits.min <= fill <= limits.max:
         raise LayerError(f"padding with {fill}, the negative zero point, does not fit {x.dtype}")
     lows, highs = min(x.low, fill or 0), max(x.high, fill or 0)
-    signed = signed_sums(weights)
+    signed, least, most = signed_sums(weights), int(weights.min(initial=0)), int(weights.max(initial=0))
     low, high = sums_range(signed, biases, lows, highs)
     span = int(low.min()), int(high.max())
     totals = signed[0] + signed[1]
-    if x.integer.bits <= 8 and weights.min(initial=0) >= -128 and weights.max(initial=0) <= 127:
+    if x.integer.bits <= 8 and -128 <= least and most <= 127:
         offset = 128 if x.dtype == "int8" else 0
         start = biases - offset * totals
         if _fits(*sums_range(signed, start, lows + offset, highs + offset)):
             return Format(BYTE, weights.astype(np.int8)[None], start, False, *span)
     offset = -32768 if x.dtype == "uint16" else 0
     start = biases - offset * totals
-    small = weights.min(initial=0) >= -32768 and weights.max(initial=0) <= 32767
+    small = -32768 <= least and most <= 32767
     if small and _fits(start, start) and _fits(*sums_range(signed, start, lows + offset, highs + offset)):
         return Format(SHORT, weights.astype(np.int16)[None], start, False, *span)
     if not pairs:
         raise LayerError("its sums do not fit 32 bits, which no kernel here computes with")
-    if max(map(abs, span)) >= 2**47 or np.abs(weights).max(initial=0) >= 2**16:
+    largest = max(-least, most)
+    if max(map(abs, span)) >= 2**47 or largest >= 2**16:
         raise LayerError("its sums do not fit 48 bits, which no kernel here computes with")
     widest = max(abs(lows + offset), abs(highs + offset))
-    if small and widest * int(np.abs(weights).max(initial=0)) * 2 * segment_words() <= INT32[1]:
+    if small and widest * largest * 2 * segment_words() <= INT32[1]:
         return Format(SHORT, weights.astype(np.int16)[None], start, True, *span)
     bytes_of = np.stack([weights & 255, weights >> 8]).astype(np.int16)
     return Format(SHORT, bytes_of, start, True, *span)
@@ -132,10 +135,13 @@ def signed_sums(weights: Array) -> tuple[Array, Array]:
     """Per output channel: the sums of the weights above 0, and of those below."""
     flat = weights.reshape(weights.shape[0], -1)
     kind = np.int32 if flat.dtype.itemsize <= 2 and flat.shape[1] < 1 << 15 else np.int64
-    wide = flat.astype(kind)
-    sums = wide.sum(1, dtype=kind)
-    positive = np.maximum(wide, 0, out=wide).sum(1, dtype=kind)
-    return positive.astype(np.int64), (sums - positive).astype(np.int64)
+    sums, positive = np.zeros((2, len(flat)), np.int64)
+    step = max(1, AT_ONCE // max(flat.shape[1], 1))
+    for rows in (slice(first, first + step) for first in range(0, len(flat), step)):
+        wide = flat[rows].astype(kind)
+        sums[rows] = wide.sum(1, dtype=kind)
+        positive[rows] = np.maximum(wide, 0, out=wide).sum(1, dtype=kind)
+    return positive, sums - positive
 
 
 def sums_range(signed: tuple[Array, Array], start: Array, low: int, high: int) -> tuple[Array, Array]:

@@ -35,6 +35,8 @@ def narrow_weights(layer: Layer, key: str = "weights") -> Array:
     zero, weights = _constant_or_number(layer, f"{key}_zp"), layer.constant(key)
     narrow = weights.dtype.itemsize == 1 and np.abs(zero).max(initial=0) < 1 << 14
     kind = np.int16 if narrow else np.int64
+    if zero.size == 1 and not zero.any():
+        return weights.astype(kind)
     return weights.astype(kind) + zero.astype(kind).reshape(zero.shape + (1,) * (weights.ndim - zero.ndim))
 
 

@@ -222,7 +222,11 @@ def _turn(s: Shape, chunk: int, across: int) -> int:
     """Words of a turn of the innermost loop, which goes over those of several cells where these lie behind each other."""
     (_, kw), (_, apart) = s.window.kernel, s.window.dilation
     same = across if apart == 1 and kw % across == 0 else 1
-    return next(n for n in TURNS if chunk * same % n == 0)
+    many = chunk * same
+    for n in TURNS:
+        if many % n == 0:
+            return n
+    return 1
 
 
 def segment_words() -> int:
@@ -251,14 +255,14 @@ def _tilings(
 
 def _candidates(s: Shape, words: int, most: int, size: int, most_words: int) -> Iterator[Tiling]:
     """The cuts of which the input fits `size` bytes, and a segment of the weights `most_words` words."""
-    kh, kw = s.window.kernel
+    (kh, kw), (down_reach, across_reach) = s.window.kernel, s.window.reach
     step = _shared_pixels()
     widths = [1] if s.ow == 1 else range(step, min(most, -(-s.ow // step) * step) + 1, step)
     for columns in widths:
-        wide = (columns - 1) * s.window.stride[1] + s.window.reach[1]
+        wide = (columns - 1) * s.window.stride[1] + across_reach
         for rows in range(1, 2 if s.planes else min(s.oh, most // columns) + 1):
             row_step = s.window.dilation[0] if rows == 1 else 1
-            high = kh if rows == 1 else (rows - 1) * s.window.stride[0] + s.window.reach[0]
+            high = kh if rows == 1 else (rows - 1) * s.window.stride[0] + down_reach
             room = min(words, size // (high * wide * 4), max(1, most_words // kw))
             if room < 1:
                 break
@@ -276,6 +280,8 @@ def _shared(s: Shape, t: Tiling, planes: int, cost: Costs) -> tuple[float, Tilin
     tiles, many = Tiles(s.n, s.oh, s.ow, t.rows, t.columns), s.blocks
     item, block = _work(s, t, planes, cost)
     most = min(many, max(1, -(-tasks() // (tiles.many * s.groups))))
+    if most == 1:
+        return tiles.cycles(lambda tall, long: [item + many * block(tall, long)], s.groups), t
     options = []
     for parts in sorted({-(-many // -(-many // parts)) for parts in range(1, most + 1)}):
         per = -(-many // parts)
