@@ -24,7 +24,7 @@ services.apply_history_best.given_by("compassc.tuning.history", "apply_history_b
 services.best_choices.given_by("compassc.tuning", "best_choices")
 services.best_schedule.given_by("compassc.tuning", "best_schedule")
 services.default_schedule.given_by("compassc.topi", "schedule")
-services.tensor_operator.given_by("compassc.operators.calls", "define")
+services.tensor_operator.given_by("compassc.operators.expressions", "define")
 services.create_prim_func.given_by("compassc.tir", "create_prim_func")
 services.lower_blocks.given_by("compassc.tir", "lower")
 services.tune_program.given_by("compassc.compat.tvmc_tuning", "tune")

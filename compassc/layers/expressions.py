@@ -19,8 +19,8 @@ from compassc.layers.declare import consistent, evaluate, type_of
 from compassc.layers.layer_checks import check
 from compassc.layers.layer_kernel import Kernel
 from compassc.layers.stored_weights import with_real_weights
-from compassc.operators.calls import Expressions
 from compassc.operators.declare import sizes
+from compassc.operators.expressions import Expressions
 from compassc.operators.patterns import PatternKind
 from compassc.targets import build
 

@@ -8,8 +8,8 @@ Which file holds what:
 * `patterns`: `PatternKind`, what an operator may share a loop with. Passes and schedules ask for it, not for names.
 * `implementations`: other expressions of an operator, for kinds of targets, by condition and priority (`packed` has those
   of the host). Kernels of Relay are made of them.
-* `calls`: calls of operators by name, on arrays or on tensors. What is written in them, such as the body of a layer type,
-  is a reference and an expression; `compassc.layers.operator_lanes` adds the lanes of a kernel.
+* `calls`: calls of operators by name, on arrays or (`expressions`) on tensors. What is written in them, such as the body
+  of a layer type, is a reference and an expression; `compassc.layers.operator_lanes` adds the lanes of a kernel.
 
 How an operator is computed is said elsewhere, where the target is known: `compassc.topi.schedules` has the default
 schedules for each kind of target, the best first, and `compassc.layers.kernels` says of which layers the schedule comes

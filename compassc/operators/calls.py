@@ -1,6 +1,8 @@
-"""Calls of operators by name, in one of two meanings: arrays by the references, or tensors as an expression.
+"""Calls of operators by name, in one of two meanings: arrays by the references, or tensors as an expression
+(`compassc.operators.expressions`).
 
-What is written in calls, such as the body of a layer type, is thereby a reference and an expression.
+What is written in calls, such as the body of a layer type, is thereby a reference and an expression. Operators, and what
+they are made of, are imported when one is called.
 """
 
 from __future__ import annotations
@@ -9,13 +11,14 @@ import importlib
 import pkgutil
 from collections.abc import Sequence
 from functools import cache
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from compass_core.arrays import Array
-from compassc import operators, te
-from compassc.operators.declare import OPERATORS, Operator
-from compassc.operators.implementations import definition
-from compassc.te.tensor import Tensor
+from compassc import operators
+
+if TYPE_CHECKING:
+    from compassc.operators.declare import Operator
+    from compassc.te.tensor import Tensor
 
 Operand: TypeAlias = "Array | Tensor"
 """What a call takes besides numbers."""
@@ -28,7 +31,8 @@ def all_operators() -> dict[str, Operator]:
     """Every operator by name."""
     for module in pkgutil.iter_modules(operators.__path__):
         importlib.import_module(f"{operators.__name__}.{module.name}")
-    return OPERATORS
+    found: dict[str, Operator] = importlib.import_module(f"{operators.__name__}.declare").OPERATORS
+    return found
 
 
 X = TypeVar("X", bound="Array | Tensor")
@@ -54,11 +58,6 @@ Calls: TypeAlias = CallsOn[Operand]
 """Calls in either meaning."""
 
 
-def define(name: str, *operands: object, **attributes: object) -> Tensor:
-    """The expression of an operator of tensors, and numbers: that for the kind of target at hand (`implementations`)."""
-    return definition(all_operators()[name], *operands, **attributes)(*operands, **attributes)
-
-
 class References:
     """Calls on arrays."""
 
@@ -68,18 +67,3 @@ class References:
 
     def constant(self, array: Array) -> Array:
         return array
-
-
-class Expressions:
-    """Calls on tensors. `constants`: the placeholders of what is known, with their values."""
-
-    def __init__(self) -> None:
-        self.constants: list[tuple[Tensor, Array]] = []
-
-    def __call__(self, name: str, *operands: object, **attributes: object) -> Tensor:
-        return define(name, *operands, **attributes)
-
-    def constant(self, array: Array) -> Tensor:
-        held = te.placeholder(array.shape, array.dtype.name, name=f"c{len(self.constants)}")
-        self.constants.append((held, array))
-        return held

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from compassc import te
-from compassc.operators.calls import all_operators, define
+from compassc.operators.calls import all_operators
 from compassc.operators.declare import sample
+from compassc.operators.expressions import define
 from compassc.operators.implementations import IMPLEMENTATIONS, implementation, implementations_for
 from tests.topi.trying import tried
 

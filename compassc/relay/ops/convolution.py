@@ -10,7 +10,7 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc.ir.dtypes import dtype as data_type
-from compassc.operators.calls import CallOperator, References, X, define
+from compassc.operators.calls import CallOperator, References, X
 from compassc.operators.convolution import (
     FIRST,
     convolution,
@@ -20,6 +20,7 @@ from compassc.operators.convolution import (
     transposed_convolution,
 )
 from compassc.operators.declare import sample
+from compassc.operators.expressions import define
 from compassc.relay import layouts
 from compassc.relay.attributes import Attrs, Record
 from compassc.relay.builders import BUILDERS, builder, call

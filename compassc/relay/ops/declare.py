@@ -15,8 +15,9 @@ from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc import te
 from compassc.ir.errors import ExpressionError
-from compassc.operators.calls import References, define
+from compassc.operators.calls import References
 from compassc.operators.declare import Sample, sizes
+from compassc.operators.expressions import define
 from compassc.operators.patterns import PatternKind
 from compassc.relay.attributes import Attrs, Record, record
 from compassc.relay.builders import BUILDERS, Builder, call

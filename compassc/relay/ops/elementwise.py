@@ -13,9 +13,10 @@ from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Expr
 from compassc.operators import arrays
 from compassc.operators.broadcast import joined
-from compassc.operators.calls import CallOperator, X, define
+from compassc.operators.calls import CallOperator, X
 from compassc.operators.declare import Whole, sample, sizes
 from compassc.operators.elementwise import mapped
+from compassc.operators.expressions import define
 from compassc.relay.attributes import Attrs
 from compassc.relay.ops.declare import BROADCAST, ELEMENTWISE, INJECTIVE, OPAQUE, VOID, Body, declare, record
 from compassc.relay.ops.relations import axis_of, bools, fail, require, same, shaped

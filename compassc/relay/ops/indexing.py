@@ -12,8 +12,8 @@ from compassc.ir.errors import ExpressionError
 from compassc.ir.expr_op import ExprOp
 from compassc.ir.exprs import Expr as Element
 from compassc.operators.arrays import larger, smaller
-from compassc.operators.calls import define
 from compassc.operators.declare import Whole, greatest, largest, least, number, sample, smallest
+from compassc.operators.expressions import define
 from compassc.operators.movement import from_flat
 from compassc.relay.attributes import Attrs
 from compassc.relay.builders import build, builder

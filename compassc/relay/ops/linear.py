@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from compass_core.arrays import Array
-from compassc.operators.calls import CallOperator, References, X, define
+from compassc.operators.calls import CallOperator, References, X
 from compassc.operators.declare import sample
+from compassc.operators.expressions import define
 from compassc.operators.packed import COLUMNS, panels_matmul
 from compassc.relay import layouts
 from compassc.relay.attributes import Attrs

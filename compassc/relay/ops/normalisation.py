@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from compass_core.arrays import Array
-from compassc.operators.calls import CallOperator, References, X, define
+from compassc.operators.calls import CallOperator, References, X
 from compassc.operators.declare import Whole, sample
+from compassc.operators.expressions import define
 from compassc.relay.attributes import Attrs
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Expr, TupleWrapper

@@ -10,8 +10,9 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.exprs import Expr as Element
-from compassc.operators.calls import CallOperator, X, define
+from compassc.operators.calls import CallOperator, X
 from compassc.operators.declare import sample
+from compassc.operators.expressions import define
 from compassc.relay import layouts
 from compassc.relay.attributes import Attrs
 from compassc.relay.builders import builder, call

@@ -11,8 +11,9 @@ from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.exprs import Expr as Element
 from compassc.operators.arrays import largest_of, mean_of_sum
-from compassc.operators.calls import CallOperator, References, X, define
+from compassc.operators.calls import CallOperator, References, X
 from compassc.operators.declare import largest, least, mean_of, number, sample, summed
+from compassc.operators.expressions import define
 from compassc.relay import layouts
 from compassc.relay.attributes import RECORDS, Attrs
 from compassc.relay.builders import BUILDERS, build

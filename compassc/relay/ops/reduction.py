@@ -10,9 +10,10 @@ from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.dtypes import dtype as data_type
 from compassc.operators.arrays import mean_of_sum, place_of_extreme
-from compassc.operators.calls import CallOperator, X, define
+from compassc.operators.calls import CallOperator, X
 from compassc.operators.declare import Whole, numbers, sample
 from compassc.operators.elementwise import mapped
+from compassc.operators.expressions import define
 from compassc.relay.attributes import Attrs
 from compassc.relay.builders import BUILDERS, Builder, build, builder, call
 from compassc.relay.expr import Expr, Tuple, TupleWrapper

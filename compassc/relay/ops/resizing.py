@@ -14,8 +14,9 @@ from compassc import te
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Expr as Element
-from compassc.operators.calls import CallOperator, References, X, define
+from compassc.operators.calls import CallOperator, References, X
 from compassc.operators.declare import sample
+from compassc.operators.expressions import define
 from compassc.relay import layouts
 from compassc.relay.attributes import Attrs
 from compassc.relay.builders import builder, call

@@ -11,8 +11,8 @@ from compass_core.arrays import Array
 from compassc import te
 from compassc.ir.exprs import Expr as Element
 from compassc.operators.arrays import order
-from compassc.operators.calls import define
 from compassc.operators.declare import Whole, sample
+from compassc.operators.expressions import define
 from compassc.relay.attributes import Attrs
 from compassc.relay.builders import builder, call
 from compassc.relay.expr import Expr, TupleWrapper
