@@ -6,7 +6,10 @@ choose which ones; `records` keeps results, and builds take the best from there.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compass_core import switches
@@ -17,19 +20,23 @@ if TYPE_CHECKING:
     from compassc.te.tensor import Tensor
 
 
-def may_be_on_record() -> bool:
-    """Whether there are any records, found out without loading what reads them."""
-    import sys
-    from pathlib import Path
+@cache
+def _shipped() -> str:
+    """The text of the package's own records."""
+    return "".join(path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "shipped").glob("*"))
 
+
+def may_be_on_record(name: str = "") -> bool:
+    """Whether there may be records, of workloads of this name where one is given, found out without loading what reads
+    them."""
     if "compassc.tuning.history" in sys.modules or switches.TUNING.get():
         return True
-    return (Path(__file__).parent / "shipped").is_dir()
+    return f'"{name}"' in _shipped() if name else bool(_shipped())
 
 
 def best_choices(layers: Sequence[Layer], target: str) -> Mapping[str, str] | None:
     """The choices of a layers' kernel that are best on record (`layer_task`)."""
-    if not may_be_on_record():
+    if not may_be_on_record("+".join(layer.type for layer in layers)):
         return None
     from compassc.tuning import layer_task
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from compassc import topi
 from compassc.topi.schedules import Knobs
-from compassc.tuning import records, shipping
+from compassc.tuning import may_be_on_record, records, shipping
 from compassc.tuning.history import history
 from compassc.tuning.layer_task import LayerTask, best_choices
 from compassc.tuning.sketches import SketchTask
@@ -28,6 +29,12 @@ def test_records_are_in_order_and_of_this_version() -> None:
         assert found.records and not found.problems
         assert {r.workload.version for r in found.records} == {toolchain_version()}
         assert len(records.pruned(found.records)) == len(found.records)
+
+
+def test_names_on_record_are_found_without_what_reads_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "compassc.tuning.history")
+    names = {r.workload.name for path in FILES for r in records.read(path).records}
+    assert all(map(may_be_on_record, names)) and may_be_on_record() and not may_be_on_record("NoSuchLayer")
 
 
 @pytest.mark.parametrize("kind", sorted(shipping.KINDS))
