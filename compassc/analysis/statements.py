@@ -85,8 +85,13 @@ def counts_up(s: S.For) -> bool:
 def used_vars(body: Body) -> Iterator[Var]:
     """Every mention of a variable in the expressions below `body`."""
     for s in walk_stmts(body):
-        for root in s.exprs():
-            yield from (e for e in walk_exprs(root) if type(e) is Var)
+        stack = list(s.exprs()[::-1])
+        while stack:
+            e = stack.pop()
+            if type(e) is Var:
+                yield e
+            elif children := e.children():
+                stack += children[::-1]
 
 
 def has_blocks(f: PrimFunc) -> bool:

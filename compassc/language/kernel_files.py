@@ -97,10 +97,8 @@ class FileRecorder:
         self.skip = tuple({paths[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")} | {sys.prefix + "/lib"})
         self.own = str(Path(__file__).resolve().parents[2])
 
-    def __call__(self, event: str, args: tuple[object, str | None, int]) -> None:
-        if not self.on or event != "open":
-            return
-        path, mode = args[0], args[1]
+    def note(self, path: object, mode: str | None) -> None:
+        """A file is opened."""
         if not isinstance(path, str) or (mode is not None and not mode.startswith("r")):
             return
         full = os.path.abspath(path)
@@ -133,8 +131,14 @@ def recorder() -> FileRecorder:
     """The process-wide recorder; audit hooks cannot be removed, so there is one, switched on when needed."""
     global _RECORDER
     if _RECORDER is None:
-        _RECORDER = FileRecorder()
-        sys.addaudithook(_RECORDER)
+        _RECORDER = found = FileRecorder()
+
+        def hook(event: str, args: tuple[object, str | None, int]) -> None:
+            # a plain function: it is called whenever a node of the IR is made, too
+            if event == "open" and found.on:
+                found.note(args[0], args[1])
+
+        sys.addaudithook(hook)
     return _RECORDER
 
 
