@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from types import NoneType
+from typing import NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
+from compassc.graph.values import Value
 from compassc.layers.declare import Attribute
 
 ATTRIBUTES_2D = (
@@ -29,6 +33,13 @@ ATTRIBUTES_3D = (
 
 LARGEST = 65535
 """The largest size of a window along an axis, step, and distance of its cells."""
+_AXES = {3: "x", 4: "yx", 5: "zyx"}
+"""That windows are moved along, by the rank of the image."""
+_NAMES = {
+    rank: tuple(a.name for a in (ATTRIBUTES_3D if rank == 5 else ATTRIBUTES_2D) if rank > 3 or a.name[-2:] != "_y")
+    for rank in _AXES
+}
+"""Of the attributes that a window is of."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +51,7 @@ class Window:
     dilation: tuple[int, ...]
     pads: tuple[tuple[int, int], ...]
 
-    @property
+    @cached_property
     def reach(self) -> tuple[int, ...]:
         """Cells from the window's first to its last, both counted."""
         return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
@@ -57,15 +68,26 @@ class Window:
 def window_of(layer: Layer) -> Window:
     """The window of a layer over its 3-D (N, W, C: height 1), 4-D or 5-D input."""
     rank = len(layer.input.shape)
-    if rank == 5:
-        axes = "zyx"
-        pads = tuple((layer.integer(f"pad_{a}_begin", 0), layer.integer(f"pad_{a}_end", 0)) for a in axes)
-    elif rank in (3, 4):
-        axes = "yx"[4 - rank :]
-        ends = {"y": ("top", "bottom"), "x": ("left", "right")}
-        pads = tuple((layer.integer(f"pad_{ends[a][0]}", 0), layer.integer(f"pad_{ends[a][1]}", 0)) for a in axes)
-    else:
+    if rank not in _NAMES:
         raise LayerError(f"the input has {rank} dimensions, expected an NHWC image")
+    given = [layer.attributes.get(name) for name in _NAMES[rank]]
+    if not all(isinstance(value, (int, float, str, NoneType)) for value in given):
+        return _read(layer, rank)
+    return _known(rank, *given)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _known(rank: int, *given: Value) -> Window:
+    """The window by what its attributes are: it is asked for again and again."""
+    return _read(Layer("", "", attributes=dict(zip(_NAMES[rank], given, strict=True))), rank)
+
+
+def _read(layer: Layer, rank: int) -> Window:
+    axes = _AXES[rank]
+    ends = {a: (f"{a}_begin", f"{a}_end") for a in axes}
+    if rank < 5:
+        ends = {"y": ("top", "bottom"), "x": ("left", "right")}
+    pads = tuple((layer.integer(f"pad_{ends[a][0]}", 0), layer.integer(f"pad_{ends[a][1]}", 0)) for a in axes)
     window = Window(
         tuple(layer.integer(f"kernel_{a}") for a in axes),
         tuple(layer.integer(f"stride_{a}", 1) for a in axes),
@@ -91,24 +113,49 @@ def cells_inside(sizes: tuple[int, ...], window: Window, positions: tuple[int, .
     return found
 
 
-def padded(x: Array, window: Window, positions: tuple[int, ...], fill: float) -> Array:
-    """The image with `fill` around it, as far as the window reaches at these positions; pads below 0 cut it off."""
+class _Frame(NamedTuple):
+    """An image with what is added around it: the shape of that, where it is filled, where the image lies, and what pads below 0
+    leave of it."""
+
+    shape: tuple[int, ...]
+    filled: tuple[tuple[slice, ...], ...]
+    inside: tuple[slice, ...]
+    left: tuple[slice, ...] | None
+
+
+@lru_cache(maxsize=1024)
+def _frame(shape: tuple[int, ...], window: Window, positions: tuple[int, ...]) -> _Frame | None:
+    """None where nothing is added or cut off."""
     pads = [(0, 0)]
     for size, (before, after), stride, reach, many in zip(
-        x.shape[1:-1], window.pads, window.stride, window.reach, positions, strict=True
+        shape[1:-1], window.pads, window.stride, window.reach, positions, strict=True
     ):
         pads.append((before, max(after, (many - 1) * stride + reach - size - before)))
     pads.append((0, 0))
     if not any(p for pair in pads for p in pair):
-        return x
-    made = np.empty([size + max(b, 0) + max(a, 0) for size, (b, a) in zip(x.shape, pads, strict=True)], x.dtype)
+        return None
+    wide = tuple(size + max(b, 0) + max(a, 0) for size, (b, a) in zip(shape, pads, strict=True))
+    filled: list[tuple[slice, ...]] = []
     inside: tuple[slice, ...] = ()
-    for size, (b, a) in zip(x.shape, pads, strict=True):
+    for size, (b, a) in zip(shape, pads, strict=True):
         first = max(b, 0)
-        made[(*inside, slice(0, first))] = made[(*inside, slice(first + size, None))] = fill
+        sides = ((b, slice(0, first)), (a, slice(first + size, None)))
+        filled += [(*inside, at) for many, at in sides if many > 0]
         inside += (slice(first, first + size),)
-    made[inside] = x
-    return made[tuple(slice(max(0, -b), None if a >= 0 else a) for b, a in pads)]
+    left = tuple(slice(max(0, -b), None if a >= 0 else a) for b, a in pads)
+    return _Frame(wide, tuple(filled), inside, left if min(map(min, pads)) < 0 else None)
+
+
+def padded(x: Array, window: Window, positions: tuple[int, ...], fill: float) -> Array:
+    """The image with `fill` around it, as far as the window reaches at these positions; pads below 0 cut it off."""
+    frame = _frame(x.shape, window, positions)
+    if frame is None:
+        return x
+    made = np.empty(frame.shape, x.dtype)
+    for place in frame.filled:
+        made[place] = fill
+    made[frame.inside] = x
+    return made if frame.left is None else made[frame.left]
 
 
 def seen(x: Array, window: Window, positions: tuple[int, ...], fill: float) -> Array:

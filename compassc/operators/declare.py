@@ -94,14 +94,18 @@ class Operator:
         return inspect.cleandoc(self.define.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
 
     @cached_property
+    def _signature(self) -> inspect.Signature:
+        return inspect.signature(self.define)
+
+    @cached_property
     def attributes(self) -> dict[str, Any]:
         """The attributes that may be left out, with what they are then."""
-        known = inspect.signature(self.define).parameters.values()
+        known = self._signature.parameters.values()
         return {p.name: p.default for p in known if p.default is not p.empty}
 
     def evaluate(self, *operands: object, **attributes: object) -> Any:
         """What the reference gives of arrays, or numbers, and attributes by the names that the definition has for them."""
-        bound = inspect.signature(self.define).bind(*operands, **attributes)
+        bound = self._signature.bind(*operands, **attributes)
         return self.reference(*bound.args, **bound.kwargs)  # `args` end before the first that is left out
 
 

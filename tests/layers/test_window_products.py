@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compassc.graph import LayerError
+from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.window_products import exact_type, window_sums
-from compassc.layers.windows import Window, seen
+from compassc.layers.windows import Window, seen, window_of
 
 WINDOWS = st.builds(
     lambda kernel, stride, dilation, pads: Window(*(tuple(v) for v in (kernel, stride, dilation, pads))),
@@ -57,3 +57,12 @@ def test_weights_that_do_not_fit_are_refused():
     large = Window((5, 5), (1, 1), (1, 1), ((0, 0), (0, 0)))
     with pytest.raises(LayerError, match="larger than the padded image"):
         window_sums(x, np.zeros((2, 5, 5, 3)), large, 1, 0, lambda sums: sums, np.float64)
+
+
+def test_what_equals_a_number_is_not_taken_for_it():
+    """A window that was read before does not stand for attributes that are equal to its own and no numbers."""
+    x, numbers = Tensor("x", (1, 4, 4, 1), "float32"), {"kernel_x": 1, "kernel_y": 1, "stride_x": 1}
+    assert window_of(Layer("layer", "Pooling", (x,), (), numbers)).stride == (1, 1)
+    for wrong in (True, [1], "1"):
+        with pytest.raises(LayerError, match="'stride_x' is"):
+            window_of(Layer("layer", "Pooling", (x,), (), numbers | {"stride_x": wrong}))
