@@ -21,6 +21,7 @@ import numpy as np
 from compass_core.arrays import Array
 
 Piece = TypeVar("Piece")
+Result = TypeVar("Result")
 NAMES = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads64_",
          "openblas_{}_num_threads")  # fmt: skip
 """Functions of OpenBLAS that get and set the number of its threads, as builds of it name them."""
@@ -34,21 +35,52 @@ def processors() -> int:
 def spread(work: Callable[[Piece], object], pieces: Sequence[Piece]) -> None:
     """`work(piece)` for each piece, on all processors; the work must be NumPy's, which lets others run meanwhile.
 
-    The calling thread works, too: where other programs have the processors it does not wait for a thread to be woken.
+    The calling thread works, too: where other programs have the processors it does not wait for a thread to be woken. Work
+    on one of several pieces that spreads pieces itself does these on its own thread, for the others have theirs.
     """
     rest = iter(pieces)
+    if _own.busy:
+        for piece in rest:
+            work(piece)
+        return
     with blas_on_one_thread():
-        helpers = [_pool(os.getpid()).submit(_work, work, rest) for _ in range(min(len(pieces), processors()) - 1)]
-        _work(work, rest)
+        many = len(pieces) > 1
+        helpers = [
+            _pool(os.getpid()).submit(_work, work, rest, many) for _ in range(min(len(pieces), processors()) - 1)
+        ]
+        _work(work, rest, many)
         for helper in helpers:
             if not helper.cancel():
                 helper.result()
 
 
-def _work(work: Callable[[Piece], object], rest: Iterator[Piece]) -> None:
-    with np.errstate(all="ignore"):  # of each thread its own
-        for piece in rest:
-            work(piece)
+def results(work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> list[Result]:
+    """What `work` gives of each piece, on all processors. Where some fail the error of the first of them, however many
+    processors there are."""
+    made: dict[int, Result] = {}
+    failed: dict[int, Exception] = {}
+
+    def one(numbered: tuple[int, Piece]) -> None:
+        number, piece = numbered
+        try:
+            made[number] = work(piece)
+        except Exception as error:  # noqa: BLE001 (raised below)
+            failed[number] = error
+
+    spread(one, list(enumerate(pieces)))
+    if failed:
+        raise failed[min(failed)]
+    return [made[number] for number in range(len(pieces))]
+
+
+def _work(work: Callable[[Piece], object], rest: Iterator[Piece], busy: bool) -> None:
+    _own.busy = busy
+    try:
+        with np.errstate(all="ignore"):  # of each thread its own
+            for piece in rest:
+                work(piece)
+    finally:
+        _own.busy = False
 
 
 @cache
@@ -58,9 +90,10 @@ def _pool(process: int) -> ThreadPoolExecutor:
 
 
 class _Own(threading.local):
-    """Memory that a thread works in."""
+    """Memory that a thread works in, and whether it is at work on a piece."""
 
     room = np.empty(0, np.uint8)
+    busy = False
 
 
 _own = _Own()

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,36 +22,65 @@ from compassc.graph.specialise import specialise
 from compassc.graph.states import RECURRENT
 from compassc.layers.costs import check_cost
 from compassc.layers.declare import evaluate
-from compassc.layers.threads import blas_on_one_thread, keep_memory
+from compassc.layers.threads import blas_on_one_thread, keep_memory, processors, results
 from compassc.quantizer.fast_references import fast_layers
+from compassc.quantizer.windowed import Fast
 
 Sample = Mapping[str, Array]
 """Inputs by the names of their tensors."""
 Seen = Callable[[Layer, Sequence[Array], Sequence[Array]], None]
 """`seen(layer, inputs, outputs)`: called for each layer as it is computed."""
-SeenOfSome = Callable[[Layer, Sequence[Array], Sequence[Array], int], None]
-"""The same with the number of samples that lie one behind the other in the outputs; 1 where they do not."""
+Watch = TypeVar("Watch", bound=Seen)
+One = TypeVar("One")
+Step = Callable[[Sequence[Array]], "list[Array]"]
+"""The outputs of a layer for its inputs."""
 RETYPED = ("Cast", "Quantize", "DeQuantize")
 """Layers that give what they take in another type."""
 AT_ONCE = 64
 """The most samples that are run together."""
 MOST_BYTES = 1 << 25
 """Of all tensors of a batch together: with larger ones the caches are too small, and there is nothing to be saved."""
+MOST_SIDE_BY_SIDE = 1 << 29
+"""Bytes of all tensors of what processors run at the same time."""
+
+
+def step(layer: Layer) -> Step:
+    """How a float layer is computed. LayerError, here or then, when its form is not one the reference has."""
+    maker = fast_layers().get(layer.type)
+    if maker is None or any(t.dtype != "float32" for t in (*layer.inputs, *layer.outputs)):
+        return partial(evaluate, layer)
+    check_cost(layer)
+    fast = maker(layer)
+    return partial(evaluate, layer) if fast is None else partial(_computed, layer, fast)
+
+
+def _computed(layer: Layer, fast: Fast, inputs: Sequence[Array]) -> list[Array]:
+    if any(x.shape != t.shape for x, t in zip(inputs, layer.inputs, strict=True)):
+        return evaluate(layer, inputs)
+    made = fast(*inputs)
+    if made.shape != layer.output.shape:
+        raise LayerError(
+            f"'{layer.output.name}' is declared as {list(layer.output.shape)}, but the layer gives {list(made.shape)}"
+        )
+    return [made]
 
 
 def compute(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
     """What a float layer gives; LayerError when its form is not one the reference has."""
-    fast = fast_layers().get(layer.type)
-    if fast is not None and all(t.dtype == "float32" for t in (*layer.inputs, *layer.outputs)):
-        check_cost(layer)
-        made = fast(layer, *inputs)
-        if made is not None:
-            if made.shape != layer.output.shape:
-                raise LayerError(
-                    f"'{layer.output.name}' is declared as {list(layer.output.shape)}, but the layer gives {list(made.shape)}"
-                )
-            return [made]
-    return evaluate(layer, inputs)
+    return step(layer)(inputs)
+
+
+class Steps:
+    """`compute` for graphs that are run more than once: what layers are computed by is found out once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Layer, Step]] = {}
+
+    def __call__(self, layer: Layer, inputs: Sequence[Array]) -> list[Array]:
+        found = self._known.get(id(layer))
+        if found is None:
+            found = self._known[id(layer)] = layer, step(layer)  # the layer lives on, and so its number is its own
+        return found[1](inputs)
 
 
 def run(graph: Graph, inputs: Sample, seen: Seen, computed: Compute = compute) -> None:
@@ -62,41 +93,46 @@ def run(graph: Graph, inputs: Sample, seen: Seen, computed: Compute = compute) -
 def run_all(
     graph: Graph,
     samples: Iterable[Sample],
-    seen: SeenOfSome,
-    done: Callable[[int], None] | None = None,
+    watch: Callable[[int], Watch],
     in_order: bool = True,
-) -> int:
-    """Runs a graph on all samples, several together where that gives the same; gives how many there were.
+    by_itself: bool = False,
+) -> Iterator[tuple[int, Watch]]:
+    """Runs a graph on all samples, several together where that gives the same, and such groups on all processors.
 
-    `in_order`: only where each sample's values stay in one piece. `done(n)` after every n further samples.
+    Gives the number of samples of each group, and what saw them: of `watch`, for the number of samples that lie one behind the
+    other in the outputs; 1 where they do not. `in_order`: several together only where each sample's values stay in one piece.
+    `by_itself`: one group after the other.
     """
     keep_memory()
-    source = iter(samples)
+    source, computed = iter(samples), Steps()
     first = list(islice(source, 2))
     size = at_once(graph) if len(first) == 2 else 1
-    batches, rows = together(graph, first) if size > 1 else (None, False)
+    batches, rows = together(graph, first, computed) if size > 1 else (None, False)
     if batches is None or in_order and not rows:
         size = 1
-    count = 0
-    for group in _groups(chain(first, source), size):
-        if batches is not None and len(group) > 1:
-            run(batches.of(len(group)), stacked(group), _with(seen, len(group) if rows else 1))
-        else:
-            for sample in group:
-                run(graph, sample, _with(seen, 1))
-        count += len(group)
-        if done:
-            done(len(group))
-    return count
+
+    def seen(group: list[Sample]) -> Watch:
+        watching = watch(len(group) if rows else 1)
+        run(graph if batches is None or len(group) == 1 else batches.of(len(group)), stacked(group), watching, computed)
+        return watching
+
+    several = 1 if by_itself else _side_by_side(graph, size)
+    for groups in _groups(_groups(chain(first, source), size), several):
+        # with too few of them their layers are spread over the processors
+        waves = [groups] if 2 * len(groups) > several else [[group] for group in groups]
+        for wave in waves:
+            yield from zip(map(len, wave), results(seen, wave), strict=True)
 
 
-def _with(seen: SeenOfSome, samples: int) -> Seen:
-    return lambda layer, inputs, outputs: seen(layer, inputs, outputs, samples)
+def _side_by_side(graph: Graph, size: int) -> int:
+    """How many groups of samples are run at the same time; one where more would take too much memory."""
+    many = processors()
+    return many if many * size * _bytes_of_one(graph) <= MOST_SIDE_BY_SIDE else 1
 
 
-def _groups(samples: Iterable[Sample], size: int) -> Iterator[list[Sample]]:
-    """The samples, `size` at a time, the last ones fewer."""
-    source = iter(samples)
+def _groups(listed: Iterable[One], size: int) -> Iterator[list[One]]:
+    """What is listed, `size` at a time, the last ones fewer."""
+    source = iter(listed)
     while group := list(islice(source, size)):
         yield group
 
@@ -111,8 +147,12 @@ def at_once(graph: Graph) -> int:
     """How many samples are run together; 1 where inputs have no axis of samples."""
     if not graph.inputs or any(not t.shape or t.shape[0] != 1 for t in graph.inputs):
         return 1
-    bytes_of_one = sum(4 * t.count for layer in graph.layers if layer.type != "Constant" for t in layer.outputs)
-    return max(1, min(AT_ONCE, MOST_BYTES // max(bytes_of_one, 1)))
+    return max(1, min(AT_ONCE, MOST_BYTES // max(_bytes_of_one(graph), 1)))
+
+
+def _bytes_of_one(graph: Graph) -> int:
+    """Of all tensors of a sample together."""
+    return sum(4 * t.count for layer in graph.layers if layer.type != "Constant" for t in layer.outputs)
 
 
 class Batches:
@@ -169,30 +209,36 @@ def together(
         pair = batches.of(2)
     except CompassError:
         return None, False
-    apart: dict[str, list[Array]] = {}
 
-    def one(layer: Layer, _: Sequence[Array], made: Sequence[Array]) -> None:
-        for t, values in zip(layer.outputs, made, strict=True):
-            apart.setdefault(t.name, []).append(values)
+    def values(given: tuple[Graph, Sample]) -> dict[str, Array] | None:
+        found: dict[str, Array] = {}
 
-    for sample in two:
-        run(graph, sample, one, computed)
-    same, rows, alike = True, True, np.array_equal if exact else near
+        def seen(layer: Layer, _: Sequence[Array], made: Sequence[Array]) -> None:
+            if layer.type != "Constant":
+                found.update(
+                    {t.name: a for t, a in zip(layer.outputs, made, strict=True) if exact or t.dtype in FLOAT_TYPES}
+                )
 
-    def both(layer: Layer, _: Sequence[Array], made: Sequence[Array]) -> None:
-        nonlocal same, rows
-        for t, values in zip(layer.outputs, made, strict=True):
-            if layer.type != "Constant" and (exact or t.dtype in FLOAT_TYPES):
-                each, whole = np.stack([a.reshape(-1) for a in apart[t.name]]), values.reshape(-1)
-                as_many = each.size == whole.size
-                rows = rows and as_many and alike(each.reshape(-1), whole)
-                same = same and as_many and (rows or alike(np.sort(each, None), np.sort(whole)))
+        try:
+            run(*given, seen, computed)
+        except CompassError:
+            if given[0] is pair:
+                return None
+            raise
+        return found
 
-    try:
-        run(pair, stacked(two), both, computed)
-    except CompassError:
+    *apart, both = results(values, [*((graph, sample) for sample in two), (pair, stacked(two))])
+    if both is None:
         return None, False
-    return (batches, rows) if same else (None, False)
+    rows, alike = True, np.array_equal if exact else near
+    for name, whole in both.items():
+        each = np.stack([own[name].reshape(-1) for own in apart if own is not None])
+        if each.size != whole.size:
+            return None, False
+        rows = rows and alike(each.reshape(-1), whole.reshape(-1))
+        if not rows and not alike(np.sort(each, None), np.sort(whole, None)):
+            return None, False
+    return batches, rows
 
 
 def near(a: Array, b: Array) -> bool:
@@ -205,9 +251,9 @@ class Rows:
     """Every tensor of a graph for some samples, the values of each sample behind those of the one before. Samples are run
     together where that gives the same."""
 
-    def __init__(self, graph: Graph, computed: Compute = compute, exact: bool = False) -> None:
-        """`exact`: "the same" is to the bit."""
-        self.graph, self._computed, self._exact = graph, computed, exact
+    def __init__(self, graph: Graph, computed: Compute | None = None, exact: bool = False) -> None:
+        """`computed`: as `run` takes it, by default `Steps`. `exact`: "the same" is to the bit."""
+        self.graph, self._computed, self._exact = graph, computed or Steps(), exact
         self._batches: Batches | None = None
         self._known = at_once(graph) == 1
 

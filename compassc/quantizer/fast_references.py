@@ -6,7 +6,7 @@ Statistics do not need the references' float64; results differ from theirs in th
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from inspect import signature
 
 import numpy as np
@@ -19,12 +19,12 @@ from compassc.layers.threads import spread
 from compassc.layers.window_products import STRIP, slices
 from compassc.operators.calls import References
 from compassc.operators.patterns import PatternKind
-from compassc.quantizer.windowed import PER_ELEMENT, activated, biases_of, convolution, pooling
+from compassc.quantizer.windowed import PER_ELEMENT, Fast, biases_of, convolution, pooling, rectifier
 
 CONVERSIONS = ("Cast", "Quantize", "DeQuantize", "IsNaN", "IsInf", "FakeQuantWithMinMaxVars")
 """Functions of single numbers that take or give other types than float32, or are no part of float networks."""
-Fast = Callable[..., "Array | None"]
-"""The one output of a layer; None where the reference is to be asked."""
+Maker = Callable[[Layer], "Fast | None"]
+"""What gives the one output of a layer for arrays of the shapes that it declares; None where the reference is to be asked."""
 
 
 def product(rows: Array, filters: Array, biases: Array) -> Array:
@@ -40,12 +40,16 @@ def product(rows: Array, filters: Array, biases: Array) -> Array:
     return made
 
 
-def fully_connected(layer: Layer, x: Array) -> Array:
+def fully_connected(layer: Layer) -> Fast:
     weights = layer.constant("weights").astype(np.float32, copy=False)
     weights = weights.reshape(weights.shape[0], -1)
-    rows = np.ascontiguousarray(x.reshape(-1, weights.shape[1]), np.float32)
-    sums = product(rows, weights, biases_of(layer, len(weights)))
-    return activated(layer, sums.reshape(*x.shape[:-1], len(weights)))
+    biases, activated = biases_of(layer, len(weights)), rectifier(layer)
+
+    def made(x: Array) -> Array:
+        rows = np.ascontiguousarray(x.reshape(-1, weights.shape[1]), np.float32)
+        return activated(product(rows, weights, biases).reshape(*x.shape[:-1], len(weights)))
+
+    return made
 
 
 def by_pieces(function: Callable[..., Array], *operands: Array) -> Array:
@@ -84,33 +88,34 @@ def gelu(x: Array) -> Array:
     return made
 
 
-def function_of(layer: Layer, x: Array) -> Array | None:
+def function_of(layer: Layer) -> Fast | None:
     """A layer that is a function of single numbers by its reference; GELU and erf, whose references ask for one number
     after the other, by `erf`."""
     named = layer.type if layer.type != "Activation" else layer.word("method", "NONE")
     if named == "Erf":
-        return by_pieces(erf, x)
+        return partial(by_pieces, erf)
     if named == "GELU" and layer.word("approximate", "NONE") == "NONE":
-        return by_pieces(gelu, x)
+        return partial(by_pieces, gelu)
     reference = type_of(layer.type).float
-    if reference is None or layer.constants or layer.output.shape != x.shape:
+    if reference is None or layer.constants or layer.output.shape != layer.input.shape:
         return None
-    return by_pieces(lambda part: np.asarray(reference(layer, part)), x)
+    return partial(by_pieces, lambda part: np.asarray(reference(layer, part)))
 
 
-def eltwise(layer: Layer, a: Array, b: Array) -> Array | None:
+def eltwise(layer: Layer) -> Fast | None:
     """Two operands of one shape, with a rectifier whose numbers are the same everywhere."""
-    if a.shape != b.shape or layer.word("with_activation", "NONE") in PER_ELEMENT:
+    if len({t.shape for t in layer.inputs}) > 1 or layer.word("with_activation", "NONE") in PER_ELEMENT:
         return None
-    return by_pieces(lambda x, y: eltwise_body(References(), layer, x, y), a, b)
+    return partial(by_pieces, partial(eltwise_body, References(), layer)) if len(layer.inputs) == 2 else None
 
 
-def moved(layer: Layer, x: Array) -> Array | None:
-    return x.reshape(layer.output.shape) if x.size == layer.output.count else None
+def moved(layer: Layer) -> Fast | None:
+    shape = layer.output.shape
+    return (lambda x: x.reshape(shape)) if layer.input.count == layer.output.count else None
 
 
 @cache
-def fast_layers() -> dict[str, Fast]:
+def fast_layers() -> dict[str, Maker]:
     """By layer type."""
     functions = [d.name for d in all_types().values() if d.pattern is PatternKind.ELEMENTWISE and _is_of_one_number(d)]
     return {

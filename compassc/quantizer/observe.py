@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,14 +14,24 @@ from compass_core.errors import CompassError
 from compassc.graph import Graph, Layer
 from compassc.graph.dtypes import FLOAT_TYPES
 from compassc.quantizer.execute import Sample, run_all
-from compassc.quantizer.inner_values import INSIDE
+from compassc.quantizer.inner_values import INSIDE, Inside
 from compassc.quantizer.numbers import EPSILON
 from compassc.quantizer.prepare import prepared
-from compassc.quantizer.settings import LayerSettings, Settings
-from compassc.quantizer.statistics import Calibration, Moments, NotFinite, Record
+from compassc.quantizer.settings import Settings
+from compassc.quantizer.statistics import Calibration, Moments, NotFinite, Portion, Record
 from compassc.quantizer.strategies import parse
 from compassc.quantizer.tables import has_table
 from compassc.quantizer.weight_operands import rows_of
+
+
+class _Wanted(NamedTuple):
+    """What the settings need of the values of a layer; `inside`: of those inside it. `rows`: whether moments of what is
+    multiplied with its weights."""
+
+    histogram: bool
+    moments: bool
+    inside: Inside | None
+    rows: bool
 
 
 class _Observer:
@@ -29,46 +41,32 @@ class _Observer:
         self.graph, self.settings = graph, settings
         self.records: dict[str, Record] = {}
         self.moments: dict[str, Moments] = {}
-        self.wanted = {layer.name: settings.of(layer) for layer in graph.layers}
+        layers = {layer.name: (layer, settings.of(layer)) for layer in graph.layers}
+        strategies = {name: parse(own.activation_strategy) for name, (_, own) in layers.items()}
+        self.adaptive = {name for name, (_, own) in layers.items() if own.rounding == "adaptive"}
+        self.wanted = {
+            name: _Wanted(
+                strategies[name].histogram,
+                strategies[name].entry.moments,
+                None if own.float else INSIDE.get(layer.type),
+                not own.float and (settings.correct_biases or name in self.adaptive),
+            )
+            for name, (layer, own) in layers.items()
+        }
+        self.in_order = any(strategy.entry.running for strategy in strategies.values())
+        """Whether the order of samples counts, so that each has to be known by itself."""
+        self.by_itself = any(wanted.rows for wanted in self.wanted.values())
+        """Whether moments are taken in while the graph runs, which therefore is done once at a time."""
         self.counted = {layer.input.name for layer in graph.layers if has_table(layer)}
         """Tensors whose values tell how large a table has to be."""
 
-    @property
-    def in_order(self) -> bool:
-        """Whether the order of samples counts, so that each has to be known by itself."""
-        return any(parse(w.activation_strategy).entry.running for w in self.wanted.values())
+    def take(self, seen: _Watch) -> None:
+        """What was seen of some samples, which are those behind the ones before."""
+        for name, portion in seen.portions.items():
+            self.records.setdefault(name, Record()).take(portion, self.settings.momentum)
 
-    def __call__(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array], samples: int) -> None:
-        if layer.type == "Constant":
-            return
-        wanted = self.wanted[layer.name]
-        for t, values in zip(layer.outputs, outputs, strict=True):
-            if t.dtype in FLOAT_TYPES:
-                self._observe(layer, t.name, values, wanted, samples)
-        if wanted.float:
-            return
-        inside = INSIDE.get(layer.type)
-        for name, values in (inside(layer, *inputs) if inside else {}).items():
-            self._observe(layer, f"{layer.name}/{name}", values, wanted, samples)
-        if self.settings.correct_biases or wanted.rounding == "adaptive":
-            self._multiply(layer, inputs, wanted.rounding == "adaptive")
-
-    def _observe(self, layer: Layer, name: str, values: Array, wanted: LayerSettings, samples: int) -> None:
-        strategy = parse(wanted.activation_strategy)
-        record = self.records.setdefault(name, Record())
-        try:
-            record.observe(
-                values.astype(np.float32, copy=False), strategy.histogram or name in self.counted, strategy.entry.moments,
-                self.settings.momentum, samples,
-            )  # fmt: skip
-        except NotFinite as error:
-            source = "the calibration data hold" if layer.type == "Input" else f"the layer '{layer.name}' makes"
-            raise self.graph.error(
-                layer, f"{source} {error} in '{name}'", "every number has to be finite", "calibration-data"
-            ) from None
-
-    def _multiply(self, layer: Layer, inputs: Sequence[Array], products: bool) -> None:
-        rows = rows_of(layer, inputs)
+    def multiply(self, layer: Layer, inputs: Sequence[Array]) -> None:
+        rows, products = rows_of(layer, inputs), layer.name in self.adaptive
         if rows is None:
             return
         groups, _, size = rows.shape
@@ -76,6 +74,37 @@ class _Observer:
             zeros = np.zeros((groups, size, size)) if products else None
             self.moments[layer.name] = Moments(np.zeros((groups, size)), zeros)
         self.moments[layer.name].observe(rows, products)
+
+
+class _Watch:
+    """What is seen of the values of all layers for so many samples, one behind the other."""
+
+    def __init__(self, observer: _Observer, samples: int) -> None:
+        self.observer, self.samples = observer, samples
+        self.portions: dict[str, Portion] = {}
+
+    def __call__(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        if layer.type == "Constant":
+            return
+        wanted = self.observer.wanted[layer.name]
+        for t, values in zip(layer.outputs, outputs, strict=True):
+            if t.dtype in FLOAT_TYPES:
+                self._see(layer, t.name, values, wanted)
+        for name, values in (wanted.inside(layer, *inputs) if wanted.inside else {}).items():
+            self._see(layer, f"{layer.name}/{name}", values, wanted)
+        if wanted.rows:
+            self.observer.multiply(layer, inputs)
+
+    def _see(self, layer: Layer, name: str, values: Array, wanted: _Wanted) -> None:
+        histogram = wanted.histogram or name in self.observer.counted
+        try:
+            real = values.astype(np.float32, copy=False)
+            self.portions[name] = Portion.of(real, histogram, wanted.moments, self.samples)
+        except NotFinite as error:
+            source = "the calibration data hold" if layer.type == "Input" else f"the layer '{layer.name}' makes"
+            raise self.observer.graph.error(
+                layer, f"{source} {error} in '{name}'", "every number has to be finite", "calibration-data"
+            ) from None
 
 
 def calibrate(
@@ -91,9 +120,15 @@ def calibrate(
     """
     settings = settings or Settings()
     observer = _Observer(prepared(graph, settings), settings)
+    count = 0
     # overflow shows in the results, and is told there
     with np.errstate(all="ignore"):
-        count = run_all(observer.graph, samples, observer, done, observer.in_order)
+        watch = partial(_Watch, observer)
+        for many, seen in run_all(observer.graph, samples, watch, observer.in_order, observer.by_itself):
+            observer.take(seen)
+            count += many
+            if done:
+                done(many)
     if not count:
         raise CompassError(
             "there are no calibration samples", code="calibration-data", help="give at least one, better a hundred"

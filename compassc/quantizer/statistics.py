@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,34 @@ FIELDS = ("least", "most", "running_least", "running_most", "mean", "std", "mad"
 
 class NotFinite(ValueError):
     """Values that are no numbers, or infinite."""
+
+
+class Portion(NamedTuple):
+    """What a record takes of the values of some samples: what goes into its fields, by their names a number for each sample;
+    and the values that are binned."""
+
+    fields: Mapping[str, Array]
+    binned: Array
+
+    @classmethod
+    def of(cls, values: Array, histogram: bool = False, moments: bool = False, samples: int = 1) -> Portion:
+        """Of so many samples, one behind the other. NotFinite where a value is not. Where there are none, nothing is taken."""
+        if not values.size:
+            return cls({}, values)
+        rows = values.reshape(samples, -1)
+        least, most = rows.min(1), rows.max(1)
+        if not (np.isfinite(least).all() and np.isfinite(most).all()):
+            raise NotFinite("NaN" if np.isnan(least).any() or np.isnan(most).any() else "infinite values")
+        fields = {"running_least": least, "running_most": most}
+        if moments:
+            mean = rows.mean(1, dtype=np.float64)
+            away = np.abs(rows - mean[:, None].astype(np.float32))
+            spread = np.sqrt(np.square(away, dtype=np.float64).sum(1) / max(rows.shape[1] - 1, 1))
+            fields |= {"mean": mean, "std": spread, "mad": away.mean(1, dtype=np.float64)}
+        if not histogram:
+            return cls(fields, np.zeros(0, np.float32))
+        # copied, for the values are forgotten before they are binned
+        return cls(fields, rows.reshape(-1)[:: -(-rows.size // MOST_BINNED)].copy())
 
 
 @dataclass
@@ -53,38 +82,26 @@ class Record:
     def is_constant(self) -> bool:
         return self.least == self.most
 
-    def observe(
-        self,
-        values: Array,
-        histogram: bool = False,
-        moments: bool = False,
-        momentum: float = MOMENTUM,
-        samples: int = 1,
-    ) -> None:
-        """Takes the values of so many samples in, one behind the other. NotFinite where a value is not."""
-        if not values.size:
+    def observe(self, values: Array, histogram: bool = False, moments: bool = False) -> None:
+        """Takes in the values of a sample. NotFinite where one is not."""
+        self.take(Portion.of(values, histogram, moments))
+
+    def take(self, portion: Portion, momentum: float = MOMENTUM) -> None:
+        """Takes in what there is of some samples, in their order."""
+        if not portion.fields:
             return
-        rows = values.reshape(samples, -1)
-        least, most = rows.min(1), rows.max(1)
-        if not (np.isfinite(least).all() and np.isfinite(most).all()):
-            raise NotFinite("NaN" if np.isnan(least).any() or np.isnan(most).any() else "infinite values")
+        least, most = portion.fields["running_least"], portion.fields["running_most"]
         self.least, self.most = min(self.least, float(least.min())), max(self.most, float(most.max()))
-        now = {"running_least": least, "running_most": most}
-        if moments:
-            mean = rows.mean(1, dtype=np.float64)
-            away = np.abs(rows - mean[:, None].astype(np.float32))
-            spread = np.sqrt(np.square(away, dtype=np.float64).sum(1) / max(rows.shape[1] - 1, 1))
-            now |= {"mean": mean, "std": spread, "mad": away.mean(1, dtype=np.float64)}
-        for key, each in now.items():
+        for key, each in portion.fields.items():
             value = getattr(self, key)
             for i, new in enumerate(each.tolist()):
                 value = new if not self.batches + i else momentum * value + (1 - momentum) * new
             setattr(self, key, value)
-        if histogram:
-            self._count(rows.reshape(-1), max(abs(float(least.min())), abs(float(most.max()))))
-        self.batches += samples
+        if portion.binned.size:
+            self._count(portion.binned, max(abs(float(least.min())), abs(float(most.max()))))
+        self.batches += len(least)
 
-    def _count(self, flat: Array, largest: float) -> None:
+    def _count(self, values: Array, largest: float) -> None:
         if not self.counts.size:
             self.counts, self.bound = np.zeros(BINS), largest or 1.0
         while self.bound < largest:
@@ -92,9 +109,11 @@ class Record:
             quarter = BINS // 4
             self.counts = np.pad(self.counts.reshape(-1, 2).sum(1), quarter)
             self.bound *= 2
-        taken = flat[:: -(-flat.size // MOST_BINNED)].astype(np.float64)
-        at = ((taken + self.bound) * (BINS / (2 * self.bound))).astype(np.int64)
-        self.counts += np.bincount(np.clip(at, 0, BINS - 1), minlength=BINS)
+        at = np.add(values, self.bound, dtype=np.float64)
+        at *= BINS / (2 * self.bound)
+        found = np.bincount(at.astype(np.intp), minlength=BINS + 1)
+        self.counts += found[:BINS]
+        self.counts[-1] += found[BINS]  # of the bound itself
 
     def histogram(self) -> tuple[Array, Array]:
         """(counts, centres of the bins) from the smallest to the largest value."""

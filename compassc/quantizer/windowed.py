@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from compass_core.arrays import Array
@@ -10,19 +13,24 @@ from compassc.layers.families.linear.reference import groups_of
 from compassc.layers.rectify import rectify_float
 from compassc.layers.threads import spread
 from compassc.layers.window_products import STRIP, Place, places, strips, window_sums
-from compassc.layers.windows import padded, window_of
+from compassc.layers.windows import Window, padded, window_of
 
+Fast = Callable[..., Array]
+"""Gives the one output of a layer for its inputs."""
 PER_ELEMENT = ("PRELU",)
 """Activations that may have numbers for single elements of the whole output."""
 
 
-def activated(layer: Layer, sums: Array) -> Array:
+def rectifier(layer: Layer) -> Callable[[Array], Array]:
+    """What the layer does to its sums in the end; it may overwrite them."""
     method = layer.word("with_activation", "NONE")
+    if method == "NONE":
+        return lambda sums: sums
     if method == "RELU":
-        return np.maximum(sums, np.float32(0), out=sums)
+        return lambda sums: np.maximum(sums, np.float32(0), out=sums)
     if method == "RELU6":
-        return np.clip(sums, np.float32(0), np.float32(6), out=sums)
-    return rectify_float(layer, method, sums)
+        return lambda sums: np.clip(sums, np.float32(0), np.float32(6), out=sums)
+    return partial(rectify_float, layer, method)
 
 
 def biases_of(layer: Layer, outputs: int) -> Array:
@@ -31,36 +39,43 @@ def biases_of(layer: Layer, outputs: int) -> Array:
     return layer.constants["biases"].reshape(-1).astype(np.float32)
 
 
-def convolution(layer: Layer, x: Array) -> Array | None:
-    weights = layer.constant("weights").astype(np.float32, copy=False)
-    if weights.ndim != x.ndim or x.ndim > 4:
+def convolution(layer: Layer) -> Fast | None:
+    weights, window = layer.constant("weights").astype(np.float32, copy=False), window_of(layer)
+    if weights.ndim != len(layer.input.shape) or weights.ndim > 4:
         return None
     line = np.tile(biases_of(layer, weights.shape[0]), layer.output.shape[-2])
     whole = layer.word("with_activation", "NONE") in PER_ELEMENT
+    groups, activated = groups_of(layer), rectifier(layer)
 
     def end(sums: Array) -> Array:
         lines = sums.reshape(*sums.shape[:-2], -1)
         lines += line[: lines.shape[-1]]
-        return sums if whole else activated(layer, sums)
+        return sums if whole else activated(sums)
 
-    made = window_sums(x, weights, window_of(layer), groups_of(layer), 0.0, end, np.float32)
-    return activated(layer, made) if whole else made
+    def made(x: Array) -> Array:
+        sums = window_sums(x, weights, window, groups, 0.0, end, np.float32)
+        return activated(sums) if whole else sums
+
+    return made
 
 
-def pooling(layer: Layer, x: Array) -> Array | None:
+def pooling(layer: Layer) -> Fast | None:
     """Maxima and means over whole windows, cell by cell."""
-    method = layer.word("method")
-    window = window_of(layer)
+    method, window, shape = layer.word("method"), window_of(layer), layer.input.shape
     positions = tuple(layer.output.shape[1:-1])
-    plain = x.ndim == 4 and window.positions(x.shape[1:-1]) == positions
+    plain = len(shape) == 4 and window.positions(shape[1:-1]) == positions
     whole = method == "MAX" or not any(p for pair in window.pads for p in pair)
     if not plain or not whole or method not in ("MAX", "AVG") or any(p < 0 for pair in window.pads for p in pair):
         return None
-    if method == "AVG" and window.kernel == x.shape[1:-1]:
-        return np.asarray(x.mean((1, 2), keepdims=True, dtype=np.float32))
+    if method == "AVG" and window.kernel == shape[1:-1]:
+        return lambda x: np.asarray(x.mean((1, 2), keepdims=True, dtype=np.float32))
+    return partial(_pooled, window, positions, np.maximum if method == "MAX" else np.add)
+
+
+def _pooled(window: Window, positions: tuple[int, ...], join: np.ufunc, x: Array) -> Array:
     wide = np.ascontiguousarray(padded(x, window, positions, float(np.finfo(np.float32).min)))
     made = np.empty((x.shape[0], *positions, x.shape[-1]), np.float32)
-    cells, join = strips(wide, window, positions), np.maximum if method == "MAX" else np.add
+    cells = strips(wide, window, positions)
 
     def piece(place: Place) -> None:
         own = made[place]
@@ -70,7 +85,7 @@ def pooling(layer: Layer, x: Array) -> Array | None:
                 join(found, seen, out=found)
             else:
                 found[...] = seen
-        if method == "AVG":
+        if join is np.add:
             found /= np.float32(np.prod(window.kernel))
 
     spread(piece, places(made.shape[:-1], x.shape[-1], STRIP))

@@ -94,6 +94,34 @@ def test_errors_in_pieces_reach_the_caller():
         spread(work, range(100))
 
 
+def test_the_first_piece_that_fails_tells_why():
+    from compassc.layers.threads import results
+
+    def work(piece: int) -> int:
+        if piece > 2:
+            raise ValueError(f"piece {piece}")
+        return -piece
+
+    assert results(work, range(3)) == [0, -1, -2]
+    with pytest.raises(ValueError, match="piece 3"):
+        results(work, range(50))
+
+
+def test_pieces_of_a_piece_are_done_by_its_thread(monkeypatch):
+    from threading import get_ident
+
+    from compassc.layers import threads
+
+    monkeypatch.setattr(threads, "processors", lambda: 3)
+
+    def work(_: int) -> set[int]:
+        found: set[int] = set()
+        threads.spread(lambda _: found.add(get_ident()), range(20))
+        return found | {get_ident()}
+
+    assert {len(found) for found in threads.results(work, range(8))} == {1}
+
+
 def test_a_forked_process_has_threads_of_its_own():
     import multiprocessing
 

@@ -16,7 +16,7 @@ from compassc.graph import Graph, files, passes, verify
 from compassc.graph.run import run_graph
 from compassc.importers import import_object
 from compassc.layers.real_values import to_raw
-from compassc.quantizer import Settings, quantize_model
+from compassc.quantizer import Settings, calibrate, quantize_model
 from compassc.quantizer.compare import output_cosine, similarity
 from tests.importers import networks
 
@@ -124,3 +124,23 @@ def test_samples_run_together_where_constants_belong_to_each():
     two = samples(graph, 2)
     batches, in_rows = together(graph, two)
     assert isinstance(batches, Batches) and in_rows and at_once(graph) > 2
+
+
+@pytest.mark.parametrize("given", [{}, {"activation_strategy": "kld"}, {"correct_biases": True}], ids=str)
+def test_statistics_are_the_same_on_any_number_of_processors(given, monkeypatch):
+    from compassc.layers import threads
+    from compassc.quantizer import execute
+
+    monkeypatch.setattr(execute, "AT_ONCE", 3)
+    graph, settings = network("depthwise"), Settings.preset("int8").changed(**given)
+    found = []
+    for many in (1, 4):
+        for module in (threads, execute):
+            monkeypatch.setattr(module, "processors", lambda many=many: many)
+        made = calibrate(graph, samples(graph, 11), settings)
+        assert made.samples == 11
+        found.append(
+            [(name, vars(record) | {"counts": record.counts.tolist()}) for name, record in made.records.items()]
+        )
+        found[-1] += [(name, m.mean.tolist()) for name, m in made.moments.items()]
+    assert found[0] == found[1]
