@@ -175,18 +175,16 @@ def strips(x: Array, window: Window, positions: tuple[int, ...]) -> Callable[[Pl
     """
     step, stretch, many = window.stride[-1], window.dilation[-1], positions[-1]
     apart = [x if step == 1 else np.ascontiguousarray(x[..., first::step, :]) for first in range(step)]
+    outer = list(zip(window.stride, window.dilation, positions, strict=True))[:-1]
+    whole = []
+    for cell in np.ndindex(*window.kernel):
+        at = [slice(c * d, (last - 1) * s + c * d + 1, s) for c, (s, d, last) in zip(cell, outer, strict=False)]
+        start, which = divmod(cell[-1] * stretch, step)
+        whole.append(apart[which][(slice(None), *at, slice(start, start + many))])
 
     def cells(place: Place) -> Iterator[Array]:
-        samples, rows = place
-        ranges = [(rows.start, rows.stop), *((0, n) for n in positions[1:])]
-        for cell in np.ndindex(*window.kernel):
-            at = [
-                slice(first * s + c * d, (last - 1) * s + c * d + 1, s)
-                for c, d, s, (first, last) in zip(cell, window.dilation, window.stride, ranges, strict=True)
-            ][:-1]
-            start, which = divmod(cell[-1] * stretch, step)
-            columns = slice(start, start + many) if at else slice(start + rows.start, start + rows.stop)
-            seen = apart[which][(samples, *at, columns)]
-            yield seen.reshape(*seen.shape[:-2], -1)
+        for seen in whole:
+            part = seen[place]
+            yield part.reshape(*part.shape[:-2], -1)
 
     return cells
