@@ -24,9 +24,20 @@ def _flipped(layer: Layer, x: Array) -> Array:
     return np.flip(x, 1) if layer.word("direction", "FORWARD") == "REVERSE" else x
 
 
+def _weights(layer: Layer, gates: int) -> tuple[Array, Array, int]:
+    """`split_weights` in the type of the sums; a product of two types would convert them at each step."""
+    wx, wh, cell = split_weights(layer, gates)
+    return wx.astype(np.float64), wh.astype(np.float64), cell
+
+
+def _in_steps(made: Mapping[str, list[Array]]) -> dict[str, Array]:
+    """Values of each step as [samples, steps, ...], in the type that statistics are of."""
+    return {name: np.stack(values, 1, dtype=np.float32, casting="same_kind") for name, values in made.items()}
+
+
 def lstm(layer: Layer, x: Array, h: Array, c: Array) -> Mapping[str, Array]:
     """Sums before the gates, the gates, the cell state before and after each step."""
-    wx, wh, cell = split_weights(layer, 4)
+    wx, wh, cell = _weights(layer, 4)
     biases = layer.constant("biases").reshape(-1)
     forget = layer.number("forget_bias", 0)
     hidden, state = (v.reshape(-1, cell).astype(np.float64) for v in (h, c))
@@ -41,19 +52,20 @@ def lstm(layer: Layer, x: Array, h: Array, c: Array) -> Mapping[str, Array]:
         f = f + forget
         made["gates"] += [i, f, o]
         made["candidates"].append(g)
-        made["gates_out"] += [sigmoid(i), sigmoid(f), sigmoid(o)]
-        made["candidates_out"].append(np.tanh(g))
-        state = sigmoid(f) * state + sigmoid(i) * np.tanh(g)
+        i, g, f, o = sigmoid(i), np.tanh(g), sigmoid(f), sigmoid(o)
+        made["gates_out"] += [i, f, o]
+        made["candidates_out"].append(g)
+        state = f * state + i * g
         found[f"cell_{t}"] = state
         made["cells"].append(state)
         made["cells_out"].append(np.tanh(state))
-        hidden = sigmoid(o) * np.tanh(state)
+        hidden = o * made["cells_out"][-1]
         made["hidden"].append(hidden)
-    return {name: np.stack(values, 1) for name, values in made.items()} | found
+    return _in_steps(made) | found
 
 
 def gru(layer: Layer, x: Array, h: Array) -> Mapping[str, Array]:
-    wx, wh, cell = split_weights(layer, 3)
+    wx, wh, cell = _weights(layer, 3)
     biases = layer.constant("biases").reshape(-1)
     first, two = layer.type == "GRUv1", 2 * cell
     hidden = h.reshape(-1, cell).astype(np.float64)
@@ -64,18 +76,20 @@ def gru(layer: Layer, x: Array, h: Array) -> Mapping[str, Array]:
     for xt in _flipped(layer, x.astype(np.float64)).transpose(1, 0, 2):
         s = xt @ wx.T
         gates = s[:, :two] + hidden @ wh[:two].T + biases[:two]
-        r, u = np.split(sigmoid(gates), 2, -1)
+        opened = sigmoid(gates)
+        r, u = np.split(opened, 2, -1)
         own = hidden @ wh[two:].T + biases[3 * cell :] if first else (r * hidden) @ wh[two:].T
         candidate = s[:, two:] + biases[two : 3 * cell] + (r * own if first else own)
-        hidden = (1 - u) * np.tanh(candidate) + u * hidden
-        for name, value in zip(names, (gates, sigmoid(gates), candidate, np.tanh(candidate), hidden, own), strict=True):
+        new = np.tanh(candidate)
+        hidden = (1 - u) * new + u * hidden
+        for name, value in zip(names, (gates, opened, candidate, new, hidden, own), strict=True):
             made[name].append(value)
-    return {name: np.stack(values, 1) for name, values in made.items()}
+    return _in_steps(made)
 
 
 def rnn(layer: Layer, x: Array, h: Array) -> Mapping[str, Array]:
     """Sums before the activation, and the states."""
-    wx, wh, cell = split_weights(layer, 1)
+    wx, wh, cell = _weights(layer, 1)
     biases, name = layer.constant("biases").reshape(-1), layer.word("activations", "TANH")
     hidden = h.reshape(-1, cell).astype(np.float64)
     made: dict[str, list[Array]] = {"sums": [], "hidden": [hidden] if hidden.shape[0] == x.shape[0] else []}
@@ -87,7 +101,7 @@ def rnn(layer: Layer, x: Array, h: Array) -> Mapping[str, Array]:
             hidden = ACTIVATIONS.get(name, np.tanh)(sums)
         made["sums"].append(sums)
         made["hidden"].append(hidden)
-    return {key: np.stack(values, 1) for key, values in made.items()}
+    return _in_steps(made)
 
 
 def mean_squares(layer: Layer, mean: Array, variance: Array, shift: Array) -> Mapping[str, Array]:
