@@ -74,6 +74,7 @@ class Steps:
     """`compute` for graphs that are run more than once: what layers are computed by is found out once."""
 
     def __init__(self) -> None:
+        fast_layers()  # imports layer types, which is not left to threads that would do it at the same time
         self._known: dict[int, tuple[Layer, Step]] = {}
 
     def __call__(self, layer: Layer, inputs: Sequence[Array]) -> list[Array]:
