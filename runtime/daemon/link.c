@@ -2,7 +2,7 @@
 
 #define RETRY_SECONDS 2.0
 #define ANSWER_SECONDS 2.0
-#define CLAIM_SECONDS 6.0 /* so long a client has to come after the tracker gave him this server */
+#define CLAIM_SECONDS 1.0 /* beyond a greeting, a client has to come after the tracker gave him this server */
 
 bool link_open(struct link *link, const struct server *server) {
   *link = (struct link){.channel = {.socket = -1, .stall = ANSWER_SECONDS}};
@@ -136,9 +136,10 @@ static void link_connect(struct link *link, const struct server *server) {
 static void drop_key(struct link *link, uint32_t at) { link->keys[at] = link->keys[--link->count]; }
 
 void link_step(struct link *link, const struct server *server, uint32_t available) {
+  double patience = server->options.quota.greeting_seconds + CLAIM_SECONDS;
   if (link->channel.socket < 0 && now() >= link->next_try) link_connect(link, server);
   for (uint32_t i = link->count; i-- > 0;)
-    if (link->keys[i].given > 0 && now() - link->keys[i].given > CLAIM_SECONDS) drop_key(link, i);
+    if (link->keys[i].given > 0 && now() - link->keys[i].given > patience) drop_key(link, i);
   while (link->channel.socket >= 0 && link->count < available) put_key(link, server);
 }
 

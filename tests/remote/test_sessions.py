@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from pathlib import Path
 
@@ -186,13 +187,17 @@ def test_exported_modules_and_their_imports(session: rpc.Session, kernel: Path, 
 
 def test_functions_that_whoever_starts_the_server_registers() -> None:
     def registers() -> None:
+        there = set(sys.modules)
         register_func("demo.twice", lambda x: 2 * x, override=True)
+        register_func("demo.imported", lambda: " ".join(sorted(sys.modules.keys() - there)), override=True)
 
     made = rpc.Server(**PORTS, silent=True, key="a:b", server_init_callback=registers)
     with made as own, rpc.connect(own.host, own.port, key="a:b") as session:
         assert session.get_function("demo.twice")(4) == 8
         with pytest.raises(AttributeError):
             session.get_function("compass.runtime.CompassModule")  # it reads files of the server
+        assert session.array(np.arange(4)).numpy()[3] == 3
+        assert session.get_function("demo.imported")() == ""  # the server has it all for its sessions
 
 
 def test_a_session_by_way_of_another_server(server: rpc.Server, tmp_path: Path) -> None:

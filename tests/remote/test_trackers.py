@@ -51,6 +51,7 @@ def test_servers_are_given_taken_back_and_forgotten(tracker: rpc.Tracker, asked:
     with ExitStack() as stack:
         servers = [stack.enter_context(board(tracker)) for _ in range(2)]
         eventually(lambda: counts(asked, "board") == (2, 0))
+        assert "numpy" not in Path(f"/proc/{tracker.proc.pid}/maps").read_text()  # it starts at once, and is small
         assert {tuple(one["addr"]) for one in asked.summary()["server_info"]} == {
             ("127.0.0.1", s.port) for s in servers
         }

@@ -85,8 +85,9 @@ def connect(
     RPCError where there is no server, or it refuses: another key or token, another version.
     """
     from compass_runtime.rpc.access import Credentials
+    from compass_runtime.rpc.connections import opened
     from compass_runtime.rpc.errors import RPCError
-    from compass_runtime.rpc.session import Session, opened
+    from compass_runtime.rpc.session import Session
 
     if not isinstance(session_constructor_args, (list, tuple, type(None))):
         raise TypeError("session_constructor_args must be a list or tuple")

@@ -19,6 +19,7 @@ from compass_core.reading.jsontext import Json
 from compass_runtime.rpc import wire
 from compass_runtime.rpc.access import Token
 from compass_runtime.rpc.channel import GREETING_SECONDS, MOST_WHY, Greeted, _other_version, tuned
+from compass_runtime.rpc.connections import listening
 from compass_runtime.rpc.errors import RPCError, damaged
 from compass_runtime.rpc.limits import allow_files, of_the_busiest
 from compass_runtime.rpc.wire import Frame, Kind
@@ -181,8 +182,6 @@ class EventServer:
 
     async def serve(self, port: int, port_end: int, ready: Callable[[Self], object]) -> None:
         """Serves until a signal ends it."""
-        from compass_runtime.rpc.server import listening
-
         allow_files()
         listener = listening(self.host, port, port_end)
         listener.setblocking(False)

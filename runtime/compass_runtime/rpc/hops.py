@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from compass_core.errors import CompassError
 from compass_runtime.rpc.access import Credentials, Token
 from compass_runtime.rpc.channel import Channel
+from compass_runtime.rpc.connections import opened
 from compass_runtime.rpc.errors import RPCError, lost
-from compass_runtime.rpc.session import opened
 from compass_runtime.rpc.wire import Kind
 
 if TYPE_CHECKING:

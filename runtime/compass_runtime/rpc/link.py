@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from compass_core.errors import CompassError
 from compass_runtime.rpc.access import Credentials
+from compass_runtime.rpc.connections import opened
 from compass_runtime.rpc.errors import RPCError
-from compass_runtime.rpc.session import opened
 from compass_runtime.rpc.wire import Kind
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from compass_runtime.rpc.server import Offer
 
 LOG = logging.getLogger("RPCServer")
-CLAIM_SECONDS = 6.0
-"""So long a client has to come after the tracker gave him this server; then the key is drawn anew."""
+CLAIM_SECONDS = 1.0
+"""So long beyond a greeting a client has to come after the tracker gave him this server; then the key is drawn anew."""
 _RETRY_SECONDS = 2.0
 
 
@@ -51,7 +51,7 @@ class TrackerLink:
         if self._channel is None:
             return
         for key, given in list(self._keys.items()):
-            if given and now - given > CLAIM_SECONDS:
+            if given and now - given > self._offer.quota.greeting_seconds + CLAIM_SECONDS:
                 LOG.info("no incoming connections, regenerate key ...")
                 del self._keys[key]
         try:

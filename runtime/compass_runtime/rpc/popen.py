@@ -14,8 +14,9 @@ from typing import IO
 
 from compass_core import files
 from compass_runtime.rpc.access import Credentials
+from compass_runtime.rpc.connections import opened
 from compass_runtime.rpc.errors import RPCError
-from compass_runtime.rpc.session import Session, opened
+from compass_runtime.rpc.session import Session
 
 _START_SECONDS = 10.0
 _END_SECONDS = 5.0

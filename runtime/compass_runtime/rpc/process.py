@@ -48,9 +48,8 @@ def main(role: str, options: dict[str, object], told: TextIO, callback: Callable
 
 
 def _server(options: dict[str, Any], say: Say, callback: Callable[[], object] | None) -> None:
+    from compass_runtime.rpc import server as serving
     from compass_runtime.rpc.limits import Quota
-    from compass_runtime.rpc.server import Offer, load
-    from compass_runtime.rpc.server import main as serve
 
     def ready(server: Server) -> None:
         server.watch(0)
@@ -58,8 +57,9 @@ def _server(options: dict[str, Any], say: Say, callback: Callable[[], object] | 
 
     tracker = options.pop("tracker")
     quota = Quota(**options.pop("quota"))
-    load(options.pop("libraries"))
-    serve(Offer(**_paths(options), tracker=tuple(tracker) if tracker else None, quota=quota), ready, callback)
+    serving.load(options.pop("libraries"))
+    offer = serving.Offer(**_paths(options), tracker=tuple(tracker) if tracker else None, quota=quota)
+    serving.main(offer, ready, callback)
 
 
 def _tracker(options: dict[str, Any], say: Say, callback: object) -> None:

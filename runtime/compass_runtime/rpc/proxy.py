@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING
 
 from compass_runtime.rpc import access
 from compass_runtime.rpc.access import Credentials, Token
+from compass_runtime.rpc.channel import GREETING_SECONDS
+from compass_runtime.rpc.connections import opened
 from compass_runtime.rpc.errors import RPCError
 from compass_runtime.rpc.events import Connection, EventServer
 from compass_runtime.rpc.limits import of_the_busiest
 from compass_runtime.rpc.link import CLAIM_SECONDS
-from compass_runtime.rpc.session import opened
 from compass_runtime.rpc.wire import Kind
 
 if TYPE_CHECKING:
@@ -199,7 +200,8 @@ class Proxy(EventServer):
         try:
             while end.tracker.begins(0.001):
                 if end.tracker.receive(2.0).kind == Kind.NOTE:
-                    asyncio.get_running_loop().call_later(CLAIM_SECONDS, self._unclaimed, end, plain, end.key)
+                    patience = GREETING_SECONDS + CLAIM_SECONDS
+                    asyncio.get_running_loop().call_later(patience, self._unclaimed, end, plain, end.key)
         except RPCError as error:
             self.log.warning("the tracker is gone: %s", error.message)
             self._unregister(end)

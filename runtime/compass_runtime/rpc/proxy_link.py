@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from compass_core.errors import CompassError
 from compass_runtime.rpc.access import Credentials
 from compass_runtime.rpc.channel import Channel
+from compass_runtime.rpc.connections import opened
 from compass_runtime.rpc.errors import RPCError
-from compass_runtime.rpc.session import opened
 
 if TYPE_CHECKING:
     from compass_runtime.rpc.server import Offer

@@ -30,6 +30,7 @@ from compass_runtime.packed import list_global_func_names
 from compass_runtime.rpc import access, hops
 from compass_runtime.rpc.access import Token
 from compass_runtime.rpc.channel import Channel, Greeted, tuned
+from compass_runtime.rpc.connections import listening
 from compass_runtime.rpc.errors import RPCError
 from compass_runtime.rpc.limits import Quota, allow_files, of_the_busiest
 from compass_runtime.rpc.link import TrackerLink
@@ -77,22 +78,6 @@ class Offer:
     offered: frozenset[str] = frozenset()
     driver: str | None = None
     proxied: bool = False
-
-
-def listening(host: str, port: int, port_end: int, reuse: bool = True) -> socket.socket:
-    """A socket on the first free port of a range; ValueError when none is."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for number in range(port, max(port_end, port + 1)):
-        sock = socket.socket(family, socket.SOCK_STREAM)
-        if reuse:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind((host, number))
-            sock.listen(256)
-            return sock
-        except OSError:
-            sock.close()
-    raise ValueError(f"cannot bind to any port in [{port}, {port_end})")
 
 
 class _Child:
@@ -508,13 +493,16 @@ def greet_client(channel: Channel, tokens: Sequence[Token], seconds: float) -> G
 
 def preload() -> None:
     """Imports what sessions need, so that each one finds it there."""
+    import encodings.ascii  # noqa: F401
     import hmac
+    import resource  # noqa: F401
     import secrets
 
     import numpy  # noqa: F401
 
-    from compass_runtime import compass_module, host_module, ndarray, timing  # noqa: F401
+    from compass_runtime import compass_module, host_module, ndarray, timing, vendor_driver  # noqa: F401
     from compass_runtime.rpc import service, testing  # noqa: F401
+    from compass_sim import worker  # noqa: F401
 
     hmac.digest(secrets.token_bytes(8), b"", "sha256")
 

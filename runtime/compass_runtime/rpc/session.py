@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import socket
 import threading
 import time
 import weakref
@@ -19,13 +18,11 @@ from compass_core import files
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.reading.jsontext import Json
-from compass_core.switches import RPC_CA, RPC_TOKENS
 from compass_runtime.devices import KINDS, Device, device
 from compass_runtime.errors import MissingFunction, RuntimeTypeError, RuntimeValueError
 from compass_runtime.module import Module
 from compass_runtime.ndarray import NDArray
-from compass_runtime.rpc import access
-from compass_runtime.rpc.channel import Channel, Peer, greet, tuned
+from compass_runtime.rpc.channel import Channel, Peer
 from compass_runtime.rpc.errors import RPCError, RPCSessionTimeoutError, damaged
 from compass_runtime.rpc.remote import RemoteArray, RemoteDevice, RemoteFunction, RemoteModule
 from compass_runtime.rpc.wire import PIECE, Buffer, Inline, Kind, Raw, dtype_of, packed, shape_of
@@ -34,51 +31,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
 T = TypeVar("T")
-CONNECT_SECONDS = 10.0
 CALL_SECONDS = 600.0
 GRACE_SECONDS = 10.0
 """So much longer than a call may take its answer is waited for."""
 _CANCEL_SECONDS = 2.0
 _numbers = itertools.count()
-
-
-def opened(
-    host: str,
-    port: int,
-    role: str,
-    about: Mapping[str, object],
-    *,
-    credentials: access.Credentials,
-    wait: float | None = None,
-    seconds: float = CONNECT_SECONDS,
-    waiting: Callable[[], object] | None = None,
-) -> tuple[Channel, dict[str, Json]]:
-    """A connection on which both sides know each other, and what the other one says of itself. RPCError where there is none. `wait`,
-    `waiting`: as in `greet`."""
-    where = f"{host}:{port}"
-    context = access.client_context(host, credentials.ca or RPC_CA.get())
-    token = credentials.token or access.tokens_of(credentials.token_file or RPC_TOKENS.get())[0]
-    try:
-        sock = socket.create_connection((host, port), seconds)
-        tuned(sock)
-        if context is not None:
-            sock = context.wrap_socket(sock, server_hostname=host)
-    except (OSError, ValueError) as error:
-        raise RPCError(
-            f"Connect to {where} failed: {error}", code="rpc-connect", help="is a server running there?"
-        ) from None
-    channel = Channel(sock, where)
-    end = None if wait is None else time.monotonic() + wait
-    try:
-        welcome = greet(channel, role, token, about, wait, waiting)
-        if role == "client" and welcome.get("is") == "proxy":  # behind which a server is now
-            channel.greeting = True
-            left = None if end is None else max(end - time.monotonic(), 0.0)
-            welcome = greet(channel, role, token, about, left, waiting)
-        return channel, welcome
-    except BaseException:
-        channel.close()
-        raise
 
 
 @final

@@ -11,8 +11,9 @@ from compass_core.errors import CompassError
 from compass_runtime.rpc import connect
 from compass_runtime.rpc.access import Credentials
 from compass_runtime.rpc.channel import Channel
+from compass_runtime.rpc.connections import opened
 from compass_runtime.rpc.errors import RPCError, RPCSessionTimeoutError, damaged, received
-from compass_runtime.rpc.session import Session, opened
+from compass_runtime.rpc.session import Session
 from compass_runtime.rpc.wire import Kind
 
 T = TypeVar("T")
