@@ -43,3 +43,12 @@ def test_whole_vectors_of_reals_are_joined_so(shape, dtype, lanes):
     steps = str(topi.schedule(topi.sum(x, 1), "llvm").trace)
     assert ("rfactor" in steps) == bool(lanes)
     assert not lanes or f"factor={lanes}" in steps.replace("'", "").replace(": ", "=")
+
+
+@pytest.mark.parametrize("target", ["llvm", "X2_1204"])
+@pytest.mark.parametrize(("many", "kept"), [(2, 0), (32, 1)])
+def test_what_sums_read_is_computed_once_where_that_takes_many_elements(target, many, kept):
+    x = te.placeholder((4, 3 * many), "int32", name="x")
+    joined = te.compute((4, 3), lambda i, j: sum(x[i, j * many + n] for n in range(many)), name="joined")
+    made = topi.schedule(topi.sum(joined, 1), target)
+    assert sum(stage.name == "joined" and not stage.inlined for stage in made.stages) == kept

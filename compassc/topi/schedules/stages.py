@@ -20,6 +20,8 @@ from compassc.topi.schedules.knobs import Knobs
 
 _LONG = ("math", "div")
 """Classes of operations in the tables of costs."""
+_MANY_READS = 16
+"""So many elements that one is computed of are more than the place in memory for it costs."""
 
 
 def extent_of(axis: IterVar) -> int:
@@ -87,8 +89,12 @@ def takes_long(stage: Stage) -> bool:
 
 
 def _is_expensive(s: Schedule, stage: Stage) -> bool:
-    """Whether elements are computed by functions of reals, and read by more than one stage."""
-    return len(s.readers(stage)) > 1 and any(isinstance(x, Call) for e in whole(stage) for x in walk_exprs(e))
+    """Whether elements are computed by functions of reals and read by more than one stage, or of many others and read by a
+    reduction, which takes each again and again."""
+    readers = s.readers(stage)
+    if len(reads_of(stage)) >= _MANY_READS and any(reduces(r) for r in readers):
+        return True
+    return len(readers) > 1 and any(isinstance(x, Call) for e in whole(stage) for x in walk_exprs(e))
 
 
 def fuse_all(stage: Stage, axes: Sequence[IterVar]) -> IterVar:
