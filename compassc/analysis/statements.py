@@ -12,8 +12,6 @@ from ..ir.stmts import Body, PrimFunc, Stmt
 from ..ir.visit import rename_vars, walk_exprs, walk_stmts
 
 LOOPS = (S.For, S.While)
-_HIDES_CHANGES = E.F_POINTER | E.F_CALL
-"""Where addresses of variables and inline assembly can be."""
 
 
 @lru_cache(maxsize=4)
@@ -21,21 +19,15 @@ def mutable_vars(f: PrimFunc) -> frozenset[Var]:
     """Variables that may change after their definition: assigned, set by element, address taken, or given to inline
     assembly."""
     changed: set[Var] = set()
-    seen: set[Expr] = set()
-    for s in walk_stmts(f.body):
+    for s in walk_stmts(f.body, E.F_CHANGES):
         if isinstance(s, (S.Assign, S.SetElement)):
             changed.add(s.var)
-        stack = [e for e in s.exprs() if e.flags & _HIDES_CHANGES]
-        while stack:
-            e = stack.pop()
-            if e in seen:
-                continue
-            seen.add(e)
-            if type(e) is E.AddressOf:
-                changed.add(e.var)
-            elif type(e) is E.Call and "asm" in e.op:
-                changed.update(x for x in walk_exprs(e) if type(x) is Var)
-            stack += [child for child in e.children() if child.flags & _HIDES_CHANGES]
+        for root in s.exprs():
+            for e in walk_exprs(root) if root.flags & E.F_CHANGES else ():
+                if type(e) is E.AddressOf:
+                    changed.add(e.var)
+                elif type(e) is E.Call and "asm" in e.op:
+                    changed.update(x for x in walk_exprs(e) if type(x) is Var)
     return frozenset(changed)
 
 

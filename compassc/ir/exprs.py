@@ -3,20 +3,21 @@
 Vector operations are `Call`s of declared operations (`compassc.ops`), with mask and inactive-lane source (`r`) as fields
 of their own. Python operators on vectors are `Binary` nodes of vector type until the pass LowerVectorOperators.
 
-Each expression carries `flags`, the union over its tree of the `F_*` bits, so a pass can skip whole trees that hold
-nothing of its interest.
+Each expression and each statement carries `flags`, the union over its tree of the `F_*` bits, so a pass can skip whole
+trees that hold nothing of its interest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import Span
 
 from .dtypes import F_VECTOR, F_WIDE, VOID, DataType, PointerType, Type, bool_of, pointer_type
 from .expr_op import ExprOp
-from .node import Node, derived, field, node
+from .node import Flagged, Node, derived, field, node
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -31,6 +32,7 @@ F_FLOORDIV = 64  # floordiv or floormod
 F_VCAST = 128  # a vector cast (Call of "cast")
 F_RAW_R = 256  # a Call whose inactive lanes are unspecified
 F_POINTER = 512  # an address is computed
+F_CHANGES = 1024  # what may change variables: an assignment, the address of one, inline assembly
 F_PLACED = F_LOAD | F_CALL | F_FUNC  # contains a PlacedExpr
 
 ARITHMETIC = frozenset("add sub mul div mod floordiv floormod min max bitand bitor bitxor shl shr".split())
@@ -41,13 +43,11 @@ COMMUTATIVE = frozenset("add mul min max eq ne bitand bitor bitxor and or".split
 Mapping = Callable[["Expr"], "Expr"]
 
 
-class Expr(ExprOp, Node):
+class Expr(ExprOp, Flagged):
     """A value of type `dtype`. Expressions are equal to themselves only; `a == b` is also the comparison of their values."""
 
     __slots__ = ()
-    _computed: ClassVar[tuple[str, ...]] = ("flags",)
     dtype: Type
-    flags: int
 
     def as_expr(self) -> Expr:
         return self
@@ -305,7 +305,7 @@ def _private_pointer(var: Var) -> PointerType:
 
 
 def _flags_of_address() -> int:
-    return F_POINTER
+    return F_POINTER | F_CHANGES
 
 
 @node(text="T.address_of(var)")
@@ -385,15 +385,20 @@ class GetElement(Expr):
     dtype: DataType = derived(_element_type, init=False)
 
 
+@cache
+def _flags_of_operation(op: str) -> int:
+    """What a call of an operation by this name adds to its flags."""
+    single, assembly = op.startswith("atomic_"), "asm" in op
+    return F_CALL | F_FUNC * single | F_CHANGES * assembly | F_VCAST * (op == "cast")
+
+
 def _flags_of_call(op: str, args: tuple[Expr, ...], dtype: Type, mask: Expr | None, r: Expr | None) -> int:
-    flags = F_CALL | dtype.flags | (F_RAW_R if r is None else r.flags)
+    flags = _flags_of_operation(op) | dtype.flags | (F_RAW_R if r is None else r.flags)
     for a in args:
         flags |= a.flags
     if mask is not None:
         flags |= mask.flags
-    if op.startswith("atomic_"):
-        return flags | F_FUNC
-    return flags | F_VCAST if op == "cast" else flags
+    return flags
 
 
 @node()
@@ -415,6 +420,10 @@ class Call(PlacedExpr):
             if key == name:
                 return value
         return default
+
+
+LEAVES = frozenset((Var, IntImm, FloatImm, StringImm, ConstMask))
+"""The classes of expressions that have no parts."""
 
 
 def is_single(e: Expr) -> bool:

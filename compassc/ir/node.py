@@ -20,7 +20,6 @@ assignments and then gives it the class that refuses them, at half the cost of `
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import is_
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast
 
@@ -140,6 +139,14 @@ class Node:
         return restored, (type(self), {f.name: getattr(self, f.name) for f in self.declared})
 
 
+class Flagged(Node):
+    """A node that tells what occurs in it: `flags` is the union over its tree of the `F_*` bits."""
+
+    __slots__ = ()
+    _computed: ClassVar[tuple[str, ...]] = ("flags",)
+    flags: int
+
+
 def restored(cls: type[_N], values: dict[str, object]) -> _N:
     """A node that was pickled."""
     return cls(**values)
@@ -225,7 +232,7 @@ def _slots(cls: type, fields: list[Field]) -> tuple[str, ...]:
 
 
 def _methods(cls: type, draft: type, fields: list[Field], flags: int) -> dict[str, object]:
-    names: dict[str, Any] = {"Draft": draft, "Frozen": cls, "Statements": Statements, "is_": is_}
+    names: dict[str, Any] = {"Draft": draft, "Frozen": cls, "Statements": Statements}
     lines = _constructor(cls, fields, flags, names)
     if any(f.name == "span" for f in fields):
         lines += _copy("at", "span", cls)
@@ -296,11 +303,12 @@ def _applied(f: Field, rule: Callable[..., object], names: dict[str, object]) ->
 
 def _flags(fields: list[Field], flags: int) -> list[str]:
     """The flags of the type, the children and the class together."""
-    always = [f"{f.name}.flags" for f in fields if f.kind is ONE]
-    lines = [f"    flags = {' | '.join([str(flags), 'dtype.flags', *always])}"]
+    always = [f"{f.name}.flags" for f in fields if f.kind is ONE or f.name == "dtype"]
+    lines = [f"    flags = {' | '.join([str(flags), *always])}"]
     for f in fields:
-        if f.kind is MANY:
-            lines += [f"    for item in {f.name}:", "        flags |= item.flags"]
+        if f.kind is MANY or f.kind in _BODIES:
+            items = _BODIES[f.kind].format(f.name) if f.kind in _BODIES else f.name
+            lines += [f"    for item in {items}:", "        flags |= item.flags"]
         elif f.kind is OPTIONAL:
             lines += [f"    if {f.name} is not None:", f"        flags |= {f.name}.flags"]
     return [*lines, "    self.flags = flags"]
@@ -332,7 +340,6 @@ def _walk(name: str, fields: list[Field]) -> list[str]:
 _MAPPED = {
     ONE: "fn(self.{0})",
     OPTIONAL: "None if self.{0} is None else fn(self.{0})",
-    MANY: "tuple([fn(item) for item in self.{0}])",
     BUFFER: "self.{0}.map(fn)",
     BODY: "body(self.{0})",
     OPTIONAL_BODY: "body(self.{0} or ()) or None",
@@ -343,17 +350,33 @@ def _map(fields: list[Field], statement: bool) -> list[str]:
     """A method that gives the node with its expressions mapped; the node itself when nothing changed."""
     lines = ["def map(self, fn, body):" if statement else "def map(self, fn):"]
     walked = [f for f in fields if f.kind is not VALUE]
-    lines += [f"    {f.name} = {_MAPPED[f.kind].format(f.name)}" for f in walked]
-    same = [
-        f"all(map(is_, {f.name}, self.{f.name}))" if f.kind is MANY else f"{f.name} is self.{f.name}"
-        for f in sorted(walked, key=lambda f: f.kind is MANY)
-    ]
-    arguments = [
-        f"{f.name}=" * f.keyword + (f"self.{f.name}" if f.kind is VALUE else f.name) for f in fields if f.rule is None
-    ]
+    if any(f.kind is MANY for f in walked):
+        lines.append("    same = True")
+    for f in walked:
+        lines += _map_many(f.name) if f.kind is MANY else [f"    {f.name} = {_MAPPED[f.kind].format(f.name)}"]
+    same = ["same"] * ("    same = True" in lines)
+    same += [f"{f.name} is self.{f.name}" for f in walked if f.kind is not MANY]
+    arguments = [f"{f.name}=" * f.keyword + _argument(f) for f in fields if f.rule is None]
     return [
         *lines,
         f"    if {' and '.join(same)}:",
         "        return self",
         f"    return Frozen({', '.join(arguments)})",
     ]
+
+
+def _map_many(name: str) -> list[str]:
+    """Map the items of a field. A loop, since most fields have one or two: a comprehension costs as much as three."""
+    return [
+        f"    {name} = []",
+        f"    for item in self.{name}:",
+        "        new = fn(item)",
+        "        if new is not item:",
+        "            same = False",
+        f"        {name}.append(new)",
+    ]
+
+
+def _argument(f: Field) -> str:
+    """What a mapped node is made of."""
+    return f"self.{f.name}" if f.kind is VALUE else f"tuple({f.name})" if f.kind is MANY else f.name

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from compass_core.errors import Span, UsageError
 
 from .dtypes import Type
-from .exprs import Buffer, BufferRegion, Expr, Mapping, Var
+from .exprs import F_CHANGES, Buffer, BufferRegion, Expr, Mapping, Var
 from .members import Attributes, FunctionAttributes, Functions, GraphMember, Members
-from .node import Node, Statements, field, node
+from .node import Flagged, Node, Statements, field, node
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -28,7 +28,7 @@ AXIS_KINDS = ("spatial", "reduce", "scan", "opaque")
 
 
 @node(abstract=True)
-class Stmt(Node):
+class Stmt(Flagged):
     """A statement, with the place in the kernel it came from."""
 
     span: Span | None = field(default=None, kw_only=True, compare=False)
@@ -56,7 +56,7 @@ class Let(Stmt):
     value: Expr
 
 
-@node()
+@node(flags=F_CHANGES)
 class Assign(Stmt):
     """Give a defined variable or parameter a new value."""
 
@@ -64,7 +64,7 @@ class Assign(Stmt):
     value: Expr
 
 
-@node(text="T.set_element(var, index, value)")
+@node(flags=F_CHANGES, text="T.set_element(var, index, value)")
 class SetElement(Stmt):
     """`var[index] = value` on a vector variable."""
 

@@ -7,6 +7,7 @@ rebuilt only where a child changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, ClassVar, TypeVar
 
 from compass_core.errors import CompassError, Span
@@ -46,11 +47,15 @@ class Rewriter:
 
     interest = 0
     _table: ClassVar[dict[type, str]] = {}
+    _skipped: ClassVar[int] = 0
+    """Statements without any of these flags stay as they are (0: all are looked at)."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         own = {method.rewrites: name for name, method in vars(cls).items() if hasattr(method, "rewrites")}
         cls._table = {**cls._table, **own}
+        plain = cls.stmt is Rewriter.stmt and not any(issubclass(kind, Stmt) for kind in cls._table)
+        cls._skipped = cls.interest if plain else 0
 
     def __init__(self) -> None:
         self._methods: dict[type, Callable[[Any], Any]] = {c: getattr(self, name) for c, name in self._table.items()}
@@ -61,7 +66,7 @@ class Rewriter:
             return e
         method = self._methods.get(type(e))
         if method is None:
-            return e.map(self.expr)
+            return e if type(e) in E.LEAVES else e.map(self.expr)
         new: Expr = method(e)
         if new is not e and isinstance(e, PlacedExpr):
             return located(new, e.span)
@@ -87,7 +92,11 @@ class Rewriter:
         """The rewritten statements; the same tuple when nothing changed."""
         out: list[Stmt] = []
         changed = False
+        skipped = self._skipped
         for s in body:
+            if skipped and not s.flags & skipped:
+                out.append(s)
+                continue
             try:
                 new = self.stmt(s)
             except CompassError as e:
@@ -179,11 +188,13 @@ def walk_exprs(e: Expr) -> Iterator[Expr]:
             stack.extend(children[::-1])
 
 
-def walk_stmts(body: Body) -> Iterator[Stmt]:
-    """All statements of a body in source order, outer before inner."""
+def walk_stmts(body: Body, flags: int = 0) -> Iterator[Stmt]:
+    """All statements of a body in source order, outer before inner; with `flags`, only those with one of them."""
     stack = list(reversed(body))
     while stack:
         s = stack.pop()
+        if flags and not s.flags & flags:
+            continue
         yield s
         if bodies := s.bodies():
             for nested in reversed(bodies):
@@ -199,7 +210,7 @@ def rewrite(e: Expr, replace: Callable[[Expr], Expr | None]) -> Expr:
 
 def all_exprs(body: Body, flags: int = 0) -> Iterator[Expr]:
     """Every expression node below `body`; with `flags`, only inside trees that have one of them."""
-    for s in walk_stmts(body):
+    for s in walk_stmts(body, flags):
         for root in s.exprs():
             if not flags or root.flags & flags:
                 yield from walk_exprs(root)
@@ -210,9 +221,10 @@ class _Substitute(Rewriter):
         super().__init__()
         self.mapping = mapping
 
-    @rewrites(E.Var)
-    def rewrite_var(self, e: E.Var) -> E.Expr:
-        return self.mapping.get(e, e)
+    def expr(self, e: Expr) -> Expr:
+        if type(e) is Var:
+            return self.mapping.get(e, e)
+        return e if type(e) in E.LEAVES else e.map(self.expr)
 
 
 class _SubstituteDeep(_Substitute):
@@ -220,9 +232,13 @@ class _SubstituteDeep(_Substitute):
 
     def stmt(self, s: Stmt) -> Rewritten:
         new = s.map(self.expr, self.body)
-        defined = {f.name: self._defined(getattr(new, f.name)) for f in new.declared if f.defines}
-        changed = any(getattr(new, name) is not value for name, value in defined.items())
-        return new.replace(**defined) if changed else new
+        changed: dict[str, object] = {}
+        for name in _defining(type(new)):
+            target = getattr(new, name)
+            defined = self._defined(target)
+            if defined is not target:
+                changed[name] = defined
+        return new.replace(**changed) if changed else new
 
     def _defined(self, target: Var | tuple[Var, ...] | E.Buffer) -> Any:
         """What stands for the variables or the storage that a statement defines or changes."""
@@ -230,6 +246,12 @@ class _SubstituteDeep(_Substitute):
             new = tuple([self.mapping.get(var, var) for var in target])
             return target if new == target else new
         return target.map(self.expr) if isinstance(target, E.Buffer) else self.mapping.get(target, target)
+
+
+@cache
+def _defining(kind: type[Stmt]) -> tuple[str, ...]:
+    """The fields of a class of statements with what they define or change."""
+    return tuple([f.name for f in kind.declared if f.defines])
 
 
 def substitute(node: Expr, mapping: Mapping[Var, Expr]) -> Expr:
@@ -250,11 +272,11 @@ def rename_vars(body: Body, mapping: Mapping[Var, Var]) -> Body:
 def assigned_vars(f: PrimFunc) -> set[Var]:
     """Variables whose value changes after their definition: assigned, set by element, or address-taken."""
     changed: set[Var] = set()
-    for s in walk_stmts(f.body):
+    for s in walk_stmts(f.body, E.F_CHANGES):
         if isinstance(s, (S.Assign, S.SetElement)):
             changed.add(s.var)
         for root in s.exprs():
-            if root.flags & (E.F_POINTER | E.F_CALL):
+            if root.flags & E.F_CHANGES:
                 changed.update(e.var for e in walk_exprs(root) if type(e) is E.AddressOf)
     return changed
 
