@@ -13,7 +13,7 @@ from compass_core import targets
 
 from ..ir import exprs as E
 from ..ir.stmts import IRModule
-from ..ir.visit import walk_exprs, walk_stmts
+from ..ir.visit import all_exprs
 from . import extents, roles
 
 if TYPE_CHECKING:
@@ -41,6 +41,6 @@ GRID_OPS = ("get_group_id", "get_num_groups")
 
 def groups(module: IRModule) -> int:
     """How many groups of TECs run a kernel: one per core if it asks for its group, else one."""
-    roots = (root for f in module.functions for s in walk_stmts(f.body) for root in s.exprs())
-    asks = any(type(e) is E.Call and e.op in GRID_OPS for root in roots for e in walk_exprs(root))
+    calls = (e for f in module.functions for e in all_exprs(f.body, E.F_CALL))
+    asks = any(type(e) is E.Call and e.op in GRID_OPS for e in calls)
     return targets.load(module.target).cores if asks else 1

@@ -14,7 +14,7 @@ from compass_core.errors import CompassError
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import PointerType
-from ..ir.visit import walk_exprs, walk_stmts
+from ..ir.visit import placed_exprs, walk_stmts
 from ..ops.effects import touched
 
 if TYPE_CHECKING:
@@ -88,11 +88,8 @@ class _Analysis:
                     help="let the caller allocate it and pass the pointer",
                 )
             out.returns |= found
-        for root in s.exprs():
-            if not root.flags & (E.F_LOAD | E.F_CALL | E.F_FUNC):
-                continue
-            for e in walk_exprs(root):
-                self._expr(e, known, out)
+        for e in placed_exprs(s):
+            self._expr(e, known, out)
 
     def _expr(self, e: E.Expr, known: dict[E.Var, set[int]], out: Summary) -> None:
         if type(e) is E.BufferLoad:

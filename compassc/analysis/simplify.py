@@ -26,7 +26,7 @@ _ROUNDS = 8
 """The maximum number of times a node is simplified again after a rule changed it; one or two reach the normal form."""
 _NEUTRAL = {**NEUTRAL, "bitor": 0, "bitxor": 0}
 _ABSORBING = {**ABSORBING, "bitand": 0}
-_LEAVES = (E.Var, IntImm, E.FloatImm, E.StringImm, E.ConstMask, E.AddressOf)
+_LEAVES = E.LEAVES | {E.AddressOf}
 
 
 class Simplifier:
@@ -46,13 +46,22 @@ class Simplifier:
             self._epoch = self.arith.epoch
         found = self._memo.get(e)
         if found is None:
-            found, before = self._once(e), e
-            for _ in range(_ROUNDS):
-                if found is before or type(found) in _LEAVES or self._memo.get(found) is found:
-                    break
-                found, before = self._once(found), found
+            found = self._once(e)
+            if found is not e:
+                found = self._again(found)
             self._memo[e] = self._memo[found] = found
         return found
+
+    def _again(self, e: Expr) -> Expr:
+        """What a rule made of an expression, simplified until it stays."""
+        for _ in range(_ROUNDS):
+            if type(e) in _LEAVES or self._memo.get(e) is e:
+                break
+            new = self._once(e)
+            if new is e:
+                break
+            e = new
+        return e
 
     def _once(self, e: Expr) -> Expr:
         rule = _RULES.get(type(e))
@@ -345,12 +354,31 @@ class Simplifier:
 
 
 def _is_normal_sum(e: Binary) -> bool:
-    """Whether a sum or product of two leaves is in normal form already (the most frequent case)."""
-    if type(e.a) is not E.Var:
+    """Whether a product of two leaves, or a sum of different variables or their multiples, is in normal form already (the
+    most frequent cases)."""
+    a, b = e.a, e.b
+    if e.op == "mul":
+        return type(a) is E.Var and (b.value > 1 if type(b) is IntImm else type(b) is E.Var)
+    if type(b) is IntImm:
+        if b.value < 1:
+            return False
+        found = []
+    elif e.op == "sub" and type(b) is not E.Var:
         return False
-    if type(e.b) is IntImm:
-        return e.b.value > (1 if e.op == "mul" else 0)
-    return type(e.b) is E.Var and (e.op == "mul" or e.a is not e.b)
+    else:
+        found = [_variable(b)]
+    while type(a) is Binary and a.op == "add":
+        found.append(_variable(a.b))
+        a = a.a
+    found.append(_variable(a))
+    return None not in found and (len(found) == 1 or len(set(found)) == len(found))
+
+
+def _variable(e: Expr) -> Expr | None:
+    """The variable that a term is, or is a multiple of."""
+    if type(e) is Binary and e.op == "mul" and type(e.b) is IntImm and e.b.value > 1:
+        e = e.a
+    return e if type(e) is E.Var else None
 
 
 def negate(cond: Expr) -> Expr:

@@ -48,6 +48,8 @@ def leaves(s: Stmt) -> bool:
     """Whether control may leave the block of `s` from inside it: a return, or a break or continue of an outer loop."""
     if isinstance(s, (S.Return, S.Break, S.Continue)):
         return True
+    if not s.bodies():
+        return False
     inner = [x for body in s.bodies() for x in walk_stmts(body)]
     if any(type(x) is S.Return for x in inner):
         return True
@@ -82,8 +84,8 @@ def used_vars(body: Body) -> Iterator[Var]:
             e = stack.pop()
             if type(e) is Var:
                 yield e
-            elif children := e.children():
-                stack += children[::-1]
+            elif type(e) not in E.LEAVES:
+                stack += e.children()[::-1]
 
 
 def has_blocks(f: PrimFunc) -> bool:

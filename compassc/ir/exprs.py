@@ -105,20 +105,12 @@ class Var(Expr):
         return self.name
 
 
-def _whole(value: int) -> int:
-    return int(value)
-
-
-def _real(value: float) -> float:
-    return float(value)
-
-
 @node()
 class IntImm(Expr):
     """An integer or a bool known at compile time."""
 
     dtype: DataType
-    value: int = field(normalise=_whole)
+    value: int = field(normalise=int)
 
     def __int__(self) -> int:
         return self.value
@@ -129,7 +121,7 @@ class FloatImm(Expr):
     """A real number known at compile time."""
 
     dtype: DataType
-    value: float = field(normalise=_real)
+    value: float = field(normalise=float)
 
     def __float__(self) -> float:
         return self.value

@@ -97,7 +97,8 @@ def field(
     defines: bool = False,
     normalise: Callable[..., object] | None = None,
 ) -> Any:
-    """A field with more than a type. `normalise` is a function of fields, by their names, that gives the kept value."""
+    """A field with more than a type. `normalise` is a function of fields, by their names, that gives the kept value; or the
+    type of the value."""
     return Field(default, kw_only, compare, defines, normalise)
 
 
@@ -120,6 +121,8 @@ class Node:
     """Names of the fields that count when nodes are compared."""
     declared: ClassVar[tuple[Field, ...]] = ()
     """The constructor's arguments, positions included."""
+    defining: ClassVar[tuple[str, ...]] = ()
+    """Names of the fields with what a statement defines or changes."""
     text_form: ClassVar[str] = ""
 
     def __repr__(self) -> str:
@@ -183,6 +186,7 @@ def node(*, flags: int = 0, text: str = "", abstract: bool = False) -> Callable[
         namespace |= {
             "fields": tuple([f.name for f in arguments if f.compared]),
             "declared": tuple(arguments),
+            "defining": tuple([f.name for f in arguments if f.defines]),
             "text_form": text,
             "__match_args__": tuple([f.name for f in arguments if not f.keyword]),
             "__slots__": _slots(cls, every),
@@ -295,8 +299,10 @@ def _parameter(f: Field, names: dict[str, object]) -> str:
 
 
 def _applied(f: Field, rule: Callable[..., object], names: dict[str, object]) -> str:
-    """The call of a rule, whose parameters are fields."""
+    """The call of a rule, whose parameters are fields; a type is called with the field itself."""
     names[f"rule_{f.name}"] = rule
+    if isinstance(rule, type):
+        return f"rule_{f.name}({f.name})"
     code = rule.__code__
     return f"rule_{f.name}({', '.join(code.co_varnames[: code.co_argcount])})"
 

@@ -7,7 +7,6 @@ rebuilt only where a child changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from typing import Any, ClassVar, TypeVar
 
 from compass_core.errors import CompassError, Span
@@ -233,7 +232,7 @@ class _SubstituteDeep(_Substitute):
     def stmt(self, s: Stmt) -> Rewritten:
         new = s.map(self.expr, self.body)
         changed: dict[str, object] = {}
-        for name in _defining(type(new)):
+        for name in new.defining:
             target = getattr(new, name)
             defined = self._defined(target)
             if defined is not target:
@@ -246,12 +245,6 @@ class _SubstituteDeep(_Substitute):
             new = tuple([self.mapping.get(var, var) for var in target])
             return target if new == target else new
         return target.map(self.expr) if isinstance(target, E.Buffer) else self.mapping.get(target, target)
-
-
-@cache
-def _defining(kind: type[Stmt]) -> tuple[str, ...]:
-    """The fields of a class of statements with what they define or change."""
-    return tuple([f.name for f in kind.declared if f.defines])
 
 
 def substitute(node: Expr, mapping: Mapping[Var, Expr]) -> Expr:

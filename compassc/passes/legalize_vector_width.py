@@ -478,6 +478,8 @@ def addressed(f: S.PrimFunc) -> set[E.Var]:
 
 def evaluated_once(stmts: list[S.Stmt]) -> list[S.Stmt]:
     """The statements that replace one; a sub-function call used by several registers is evaluated once, before them."""
+    if not any(s.flags & E.F_FUNC for s in stmts):
+        return stmts
     calls = (e for s in stmts for root in s.exprs() if root.flags & E.F_FUNC for e in walk_exprs(root))
     counts = Counter(id(e) for e in calls if E.is_single(e))
     if all(n == 1 for n in counts.values()):
@@ -503,7 +505,7 @@ def evaluated_once(stmts: list[S.Stmt]) -> list[S.Stmt]:
 
 def repeats_calls(f: S.PrimFunc) -> bool:
     """Whether an operand that the C text repeats holds a sub-function call."""
-    roots = (e for s in walk_stmts(f.body) for e in s.exprs() if e.flags & E.F_FUNC)
+    roots = (e for s in walk_stmts(f.body, E.F_FUNC) for e in s.exprs() if e.flags & E.F_FUNC)
     nodes = (e for root in roots for e in walk_exprs(root) if e.flags & E.F_FUNC)
     return any(type(e) is E.TailMask or (type(e) is E.Call and e.op in REPEATING) for e in nodes)
 
