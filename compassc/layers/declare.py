@@ -13,7 +13,7 @@ import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -232,6 +232,11 @@ def consistent(layer: Layer) -> Iterator[None]:
 def evaluate(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
     """The outputs of a layer for `inputs`, by its reference; LayerError for forms that the reference lacks, and where
     it would take memory or time beyond all limits."""
+    return evaluator(layer)(inputs)
+
+
+def evaluator(layer: Layer) -> Callable[[Sequence[Array]], list[Array]]:
+    """`evaluate` of a layer that is evaluated more than once: what does not depend on the inputs is checked here."""
     from compassc.layers.costs import check_cost
 
     declared = find_type(layer.type)
@@ -246,6 +251,10 @@ def evaluate(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
     reference = declared.quantised if layer.is_quantised and declared.quantised else declared.float
     if reference is None:
         raise LayerError(f"{layer.type} has no {'quantised' if layer.is_quantised else 'float'} form")
+    return partial(_referenced, layer, reference)
+
+
+def _referenced(layer: Layer, reference: Reference, inputs: Sequence[Array]) -> list[Array]:
     with np.errstate(all="ignore"), consistent(layer):
         given = reference(layer, *inputs)
     results = [np.asarray(given)] if isinstance(given, (np.ndarray, np.generic)) else list(given)

@@ -103,8 +103,18 @@ class Operator:
         known = self._signature.parameters.values()
         return {p.name: p.default for p in known if p.default is not p.empty}
 
+    @cached_property
+    def _operands(self) -> range:
+        """How many operands the definition can be given without attributes; none where it takes any number."""
+        known = self._signature.parameters.values()
+        if any(p.kind is not p.POSITIONAL_OR_KEYWORD for p in known):
+            return range(0)
+        return range(sum(p.default is p.empty for p in known), len(known) + 1)
+
     def evaluate(self, *operands: object, **attributes: object) -> Any:
         """What the reference gives of arrays, or numbers, and attributes by the names that the definition has for them."""
+        if not attributes and len(operands) in self._operands:
+            return self.reference(*operands)
         bound = self._signature.bind(*operands, **attributes)
         return self.reference(*bound.args, **bound.kwargs)  # `args` end before the first that is left out
 

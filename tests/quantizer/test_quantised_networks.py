@@ -126,6 +126,32 @@ def test_samples_run_together_where_constants_belong_to_each():
     assert isinstance(batches, Batches) and in_rows and at_once(graph) > 2
 
 
+def _never(layer, inputs):
+    raise AssertionError(f"'{layer.name}' is computed")
+
+
+def test_samples_are_known_to_stay_apart_without_a_run():
+    from compassc.quantizer.execute import near, stacked, together
+
+    graph = network("residual")
+    two = samples(graph, 2)
+    batches, in_rows = together(graph, two, _never)
+    assert in_rows
+    both = run_graph(batches.of(2), stacked(two))
+    for i, sample in enumerate(two):
+        assert all(near(values[0], both[key][i]) for key, values in run_graph(graph, sample).items())
+
+
+def test_where_samples_may_mix_the_graph_is_run():
+    from compassc.quantizer.execute import together
+
+    net = networks.Net()
+    graph = import_object(net.model(net("Softmax", net.input("x", 1, 4, 8), axis=0)))
+    with pytest.raises(AssertionError, match="is computed"):
+        together(graph, samples(graph, 2), _never)
+    assert together(graph, samples(graph, 2)) == (None, False)
+
+
 @pytest.mark.parametrize("given", [{}, {"activation_strategy": "kld"}, {"correct_biases": True}], ids=str)
 def test_statistics_are_the_same_on_any_number_of_processors(given, monkeypatch):
     from compassc.layers import threads
