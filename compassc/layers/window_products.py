@@ -18,6 +18,8 @@ from compassc.layers.windows import Window, padded
 
 BLOCK = 1 << 17
 """Numbers of what windows see that are multiplied in one go."""
+ROWS = 192
+"""Positions that are multiplied in one go at least: the library lays the filters out anew for each product."""
 STRIP = 1 << 15
 """Numbers of an output that are summed up cell by cell in one go."""
 Place = tuple[slice, slice]
@@ -65,7 +67,8 @@ def window_sums(
         sums, listed = _by_channel(wide, weights, window, positions), places(shape, outputs, STRIP)
     else:
         numbers = max(outputs, weights[0].size * groups)
-        sums, listed = _by_group(wide, weights, window, positions, groups), places(shape, numbers, BLOCK)
+        listed = places(shape, numbers, max(BLOCK, ROWS * numbers))
+        sums = _by_group(wide, weights, window, positions, groups)
     made = np.empty((*shape, outputs), made_type)
 
     def piece(place: Place) -> None:
