@@ -8,6 +8,7 @@ the ranges show that nothing wraps. What an operator gives, and what it can give
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any, TypeVar
 
 from compass_core.operators import OPERATORS, Range
@@ -342,6 +343,7 @@ def _is_int(e: Expr) -> bool:
     return getattr(e.dtype, "is_integer", False) and e.dtype.is_scalar
 
 
+@cache
 def _full(dtype: DataType) -> Range:
     return BOOL_RANGE if dtype.is_bool else dtype.integer_range()
 

@@ -301,7 +301,8 @@ class Simplifier:
         e = e.map(self.expr)
         a = e.a
         if e.op == "not":
-            return negate(a)
+            new = negate(a)
+            return e if type(new) is E.Unary and new.a is a else new
         if e.op == "bitnot" and type(a) is IntImm:
             return IntImm(a.dtype, wrap(~a.value, a.dtype) if not a.dtype.is_bool else 1 - a.value)
         if e.op == "bitnot" and type(a) is E.ConstMask:

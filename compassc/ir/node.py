@@ -123,6 +123,8 @@ class Node:
     """The constructor's arguments, positions included."""
     defining: ClassVar[tuple[str, ...]] = ()
     """Names of the fields with what a statement defines or changes."""
+    has_blocks: ClassVar[bool] = False
+    """Whether a statement can have other statements in it."""
     text_form: ClassVar[str] = ""
 
     def __repr__(self) -> str:
@@ -186,6 +188,7 @@ def node(*, flags: int = 0, text: str = "", abstract: bool = False) -> Callable[
         namespace |= {
             "fields": tuple([f.name for f in arguments if f.compared]),
             "declared": tuple(arguments),
+            "has_blocks": any(f.kind in _BODIES for f in every),
             "defining": tuple([f.name for f in arguments if f.defines]),
             "text_form": text,
             "__match_args__": tuple([f.name for f in arguments if not f.keyword]),

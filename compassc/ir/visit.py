@@ -195,8 +195,8 @@ def walk_stmts(body: Body, flags: int = 0) -> Iterator[Stmt]:
         if flags and not s.flags & flags:
             continue
         yield s
-        if bodies := s.bodies():
-            for nested in reversed(bodies):
+        if s.has_blocks:
+            for nested in reversed(s.bodies()):
                 stack.extend(nested[::-1])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import isfinite
 from typing import TYPE_CHECKING
@@ -75,7 +74,7 @@ def allocate(at: Machine, shape: Shape, dtype: DataType, name: str = "") -> Stor
     return Storage(at.allocate(dtype, count + -count % dtype.native_lanes, name), dtype, shape, pitch, object())
 
 
-class Tile(ABC):
+class Tile:
     """A value of a constant shape: one or two dimensions of elements of one type, in the LSRAM of the TEC.
 
     Operators and lane-wise operations work element by element, with broadcasting; `t[1:3]`, `t[:, 0:8]` are parts.
@@ -98,9 +97,9 @@ class Tile(ABC):
         """The operations that compute it into a storage."""
         fill(self.at, to, self.rows(to.shape))
 
-    @abstractmethod
     def reads(self, base: object, to: Storage | None = None) -> bool:
         """Whether computing it into `to` reads an allocation at other elements than it writes then."""
+        raise NotImplementedError
 
     def uses(self, base: object) -> bool:
         """Whether anything in an allocation is part of it."""
