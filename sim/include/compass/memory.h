@@ -74,6 +74,69 @@ typedef uint __compass_item8;
   __COMPASS_FN void __compass_store(V v, V *p, B m) {                                                                \
     __COMPASS_STORE_##L((__compass_v##L *)p, __builtin_astype(v, __compass_v##L), __compass_predicate(m));           \
   }
+#elif defined(__AVX2__)
+/* Words of active lanes by the host's instruction. Where the first lanes are active, as in most masks, smaller ones by whole
+ * words and the bytes behind them, and stores in halves of what is left; else active lane by active lane. */
+__COMPASS_FN int8 __compass_load_words(const uchar *p, int8 active) {
+  return __builtin_astype(__builtin_ia32_maskloadd256((const __compass_v8 *)p, __builtin_astype(active, __compass_v8)), int8);
+}
+__COMPASS_FN int8 __compass_load_first(const uchar *p, uint bytes) {
+  const int8 number = (int8)(0, 1, 2, 3, 4, 5, 6, 7);
+  int8 words = __compass_load_words(p, number < (int8)(int)(bytes / 4));
+  uint rest = 0;
+  p += bytes & ~3u;
+  if (bytes & 2) {
+    ushort two;
+    __builtin_memcpy(&two, p, 2);
+    rest = two;
+  }
+  if (bytes & 1) rest |= (uint)p[bytes & 2] << (bytes & 2) * 8;
+  return words | ((number == (int8)(int)(bytes / 4)) & (int8)(int)rest);
+}
+#define __COMPASS_STORE_PART(part)           \
+  if (bytes & part) {                        \
+    __builtin_memcpy(p + at, lanes + at, part); \
+    at += part;                              \
+  }
+__COMPASS_FN void __compass_store_first(uchar *p, const uchar *lanes, uint bytes) {
+  uint at = 0;
+  __COMPASS_STORE_PART(16)
+  __COMPASS_STORE_PART(8)
+  __COMPASS_STORE_PART(4)
+  __COMPASS_STORE_PART(2)
+  __COMPASS_STORE_PART(1)
+}
+#undef __COMPASS_STORE_PART
+#define __COMPASS_EACH_ACTIVE(i, bits) \
+  _Pragma("clang loop unroll(disable)") for (int i; bits && (i = __builtin_ctz(bits), 1); bits &= bits - 1)
+#define X(V, E, L, S, U, B)                                                                        \
+  __COMPASS_FN V __compass_load(const V *p, B m) {                                                 \
+    V out;                                                                                         \
+    uint bits = __compass_predicate(m);                                                            \
+    if (__vandr(m)) {                                                                              \
+      __builtin_memcpy(&out, p, sizeof(V));                                                        \
+    } else if (!(bits & (bits + 1))) {                                                             \
+      out = __builtin_astype(__compass_load_first((const uchar *)p, __builtin_popcount(bits) * (uint)sizeof(E)), V); \
+    } else {                                                                                       \
+      __compass_item##L lanes[L] = {0};                                                            \
+      __COMPASS_EACH_ACTIVE(i, bits) lanes[i] = ((const __compass_item##L *)p)[i];                 \
+      __builtin_memcpy(&out, lanes, sizeof(V));                                                    \
+    }                                                                                              \
+    return out;                                                                                    \
+  }                                                                                                \
+  __COMPASS_FN void __compass_store(V v, V *p, B m) {                                              \
+    if (__vandr(m)) {                                                                              \
+      __builtin_memcpy(p, &v, sizeof(V));                                                          \
+    } else {                                                                                       \
+      __compass_item##L lanes[L];                                                                  \
+      uint bits = __compass_predicate(m);                                                          \
+      __builtin_memcpy(lanes, &v, sizeof(V));                                                      \
+      if (!(bits & (bits + 1)))                                                                    \
+        __compass_store_first((uchar *)p, (const uchar *)lanes, __builtin_popcount(bits) * (uint)sizeof(E)); \
+      else                                                                                         \
+        __COMPASS_EACH_ACTIVE(i, bits) ((__compass_item##L *)p)[i] = lanes[i];                     \
+    }                                                                                              \
+  }
 #else
 /* Lane by lane without branches or long code: what is inactive comes from, or goes to, a place of no interest. */
 #define X(V, E, L, S, U, B)                                                                  \
