@@ -41,9 +41,9 @@ def wide_kind(tensor: Tensor) -> str:
     return WIDE[tensor.dtype]
 
 
-def everywhere(number: float | Expression, kind: str = "int32") -> Expression:
+def everywhere(number: float | Expression, kind: str = "int32", lanes: int = LANES) -> Expression:
     """A number in all lanes."""
-    return S.vbcast(S.cast(number, kind), lanes=LANES)
+    return S.vbcast(S.cast(number, kind), lanes=lanes)
 
 
 def pointee(dtype: str) -> str:

@@ -8,6 +8,7 @@ two bytes where the sums would not fit.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 
 import numpy as np
 
@@ -39,6 +40,11 @@ from compassc.layers.vectors import LANES, everywhere
 
 INPUT, WEIGHTS, RAW = Share(4), Share(2), Share(1)
 """LSRAM for input pixels of words, for weights, and for a row of the input as it was."""
+
+HELD = LANES // 2
+"""Channels whose sums of some pixels are in registers together: two for each pixel, which leaves hosts of sixteen half of them."""
+TURNS = (3, 5, 7, 2, 1)
+"""How many cells of a row of the window a turn of the innermost loop may have; the first of them that divides all is taken."""
 
 FORMS = ("quads", "pixels")
 """Of kernels for 8-bit integers: four pixels in a word, or a pixel at a time. The first one is what usually takes fewer cycles."""
@@ -148,6 +154,8 @@ class _Pixels(DepthwiseFrame):
     def __init__(self, layer: Layer, s: Shape, tail: Sequence[Layer], cut: Cut, f: Format) -> None:
         super().__init__(layer, s, tail, cut, _packed(s, f.planes))
         self.f, self.kind, self.planes = f, f.staged, range(len(f.planes))
+        kw, apart = s.window.kernel[1], s.window.dilation[1]
+        self.turn = next(n for n in TURNS if kw % n == 0) if apart == 1 else 1
 
     def kernel(self) -> Kernel:
         k, kind = self.k, self.kind
@@ -181,22 +189,39 @@ class _Pixels(DepthwiseFrame):
         return self.raw.as_ptr(self.kind) + (pixel * LANES + plane * PIXELS * LANES)
 
     def _products(self, r: Value, p: Value) -> None:
-        """The sums of a few pixels next to each other, in registers."""
-        k, many = self.k, len(self.planes)
-        sums = [[k.changing("a", everywhere(0, self.kind)) for _ in self.planes] for _ in range(PIXELS)]
+        """The sums of a few pixels next to each other, in registers: of so many channels one after the other as hosts have
+        registers for."""
+        k = self.k
         near = k.hold(self.xt + (r * self.sy * self.wide + p * self.sx) * LANES, "near")
-        held = k.hold(self.wt + 0, "held")
-        with k.for_range(0, self.kh, name="ky") as ky, k.for_range(0, self.kw, name="kx") as kx:
-            cell = k.hold(near + (ky * self.dy * self.wide + kx * self.dx) * LANES, "cell")
-            weights = [k.held("w", S.vload(held + j * LANES, lanes=LANES)) for j in self.planes]
+        with k.for_range(0, LANES, HELD, "part") as part:
+            sums = [[k.changing("a", everywhere(0, self.kind, HELD)) for _ in self.planes] for _ in range(PIXELS)]
+            held = k.hold(self.wt + part, "held")
+            with k.for_range(0, self.kh, name="ky") as ky, ExitStack() as nest:
+                place = ky * self.dy * self.wide
+                if self.turn < self.s.window.kernel[1]:
+                    place = place + nest.enter_context(k.for_range(0, self.kw, self.turn, "kx")) * self.dx
+                cell = k.hold(near + (place * LANES + part), "cell")
+                self._taps(cell, held, sums)
+                k.move(held, held + self.turn * len(self.planes) * LANES)
             for i, own in enumerate(sums):
-                x = k.held("x", S.vload(cell + i * self.sx * LANES, lanes=LANES))
-                for a, w in zip(own, weights, strict=True):
+                for j in self.planes:
+                    S.vstore(own[j], self._spot(j, i) + part)
+
+    def _taps(self, cell: Address, held: Address, sums: list[list[Value]]) -> None:
+        """Adds the products of the window's cells of a turn; each of the input's pixels is loaded once."""
+        k, stride, weights = self.k, self.s.window.stride[1], list[list[Value]]()
+        places = sorted({i * stride + n for i in range(PIXELS) for n in range(self.turn)})
+        for place in places:
+            x = k.held("x", S.vload(cell + place * LANES, lanes=HELD))
+            for n in range(self.turn):
+                i, beside = divmod(place - n, stride)
+                if beside or i not in range(PIXELS):
+                    continue
+                if n == len(weights):
+                    taps = [held + (n * len(self.planes) + j) * LANES for j in self.planes]
+                    weights.append([k.held("w", S.vload(tap, lanes=HELD)) for tap in taps])
+                for j, (a, w) in enumerate(zip(sums[i], weights[n], strict=True)):
                     k.assign(a, S.fma(a, x, w) if self.kind == FLOAT else a + x * w)
-            k.move(held, held + many * LANES)
-        for j in self.planes:
-            for i, own in enumerate(sums):
-                S.vstore(own[j], self._spot(j, i))
 
     def _sums(self, i: Value) -> Sums:
         """The sums of a pixel, with biases unless these come later."""
