@@ -95,7 +95,7 @@ def test_turns_and_pixels_leave_nothing_over(target: str) -> None:
         window = Window(kernel, (1, 1), dilation, ((0, 0), (0, 0)))
         sizes = [reach + int(more) for reach, more in zip(window.reach, rng.integers(0, 30, 2), strict=True)]
         made, words = window.positions(tuple(sizes)), int(rng.integers(1, 200))
-        s = tiles.Shape(1, *sizes, words, *made, 32, 1, window)
+        s = tiles.Shape(1, *sizes, words, *made, int(rng.integers(1, 65)), 1, window)
         with planned_for(target):
             for t in tiles._candidates(s, words, 64, tiles.INPUT.size, tiles.segment_words()):
                 (_, across), kw, dilated = t.cells, kernel[1], dilation[1] > 1

@@ -64,16 +64,20 @@ class _Form(NamedTuple):
     """What the statements of the products depend on, beside the names of sizes.
 
     `staged`: the format of inputs and weights. `planes`: how many those of the weights are. `pair`: whether sums have two words.
-    `dilated`: whether words of a row of cells lie apart. `turn`, `pixels`: see `Tiling`.
+    `tall`: whether the window has several rows of cells. `dilated`: whether words of a row of cells lie apart. `turns`: whether
+    they take more than a turn. `turn`, `pixels`: see `Tiling`. `parts`: registers that hold the channels of a block.
     """
 
     dtype: str
     staged: str
     planes: int
     pair: bool
+    tall: bool
     dilated: bool
+    turns: bool
     turn: int
     pixels: int
+    parts: int
 
 
 class _Products(Frame):
@@ -83,7 +87,10 @@ class _Products(Frame):
         super().__init__(layer, s, tail, t.rows, t.columns)
         k, number, self.f, w = self.k, self.k.size, f, s.window
         dilated = w.dilation[1] > 1 and w.kernel[1] > 1
-        self.form = _Form(layer.input.dtype, f.staged, len(f.planes), f.pair, dilated, t.turn, t.pixels)
+        tall, turns = w.kernel[0] > 1, t.turn < t.chunk * (1 if dilated else w.kernel[1])
+        self.form = _Form(
+            layer.input.dtype, f.staged, len(f.planes), f.pair, tall, dilated, turns, t.turn, t.pixels, s.registers
+        )
         self.weights = k.pointer(packed(s, t, f.planes, f.per_word))
         starts = [f.start & 0xFFFF, f.start >> 16] if f.pair else [f.start]
         self.starts = [k.pointer(padded(s, a.astype("float32" if f.staged == FLOAT else "int32"))) for a in starts]
@@ -96,6 +103,8 @@ class _Products(Frame):
         self.planes = _PlaneNumbers(number, s.planes) if s.planes else None
         self.items = number(self.tiles * s.groups * t.parts)
         self.fill: Expression | int = number(fill_of(layer)) if layer.input.is_integer else 0
+        self.registers = range(0, s.registers * REGISTER, REGISTER)
+        """The first channels of the registers of a block."""
         self.depth = self.chunk * f.per_word
         self.per_word = f.per_word * LANES
         """Elements of the weights of a word."""
@@ -111,12 +120,21 @@ class _Products(Frame):
             self.wt = k.alloc(SEGMENT.size // bytes_of(kind), kind, "wt")
             self.sums = k.alloc(SUMS.size // 4, words, "sums")
             self.words = [self.sums, self.sums + SUMS.size // 8][: 1 + f.pair]
+            if self.is_one_segment:
+                self._clear_rest()
             with k.shared(self.items, "item") as item:
                 group, first, *places = self._part("item", [item], lambda: self._begun(item))
                 tile = Tile(*places)
                 with k.for_range(first, S.min(first + self.per, self.blocks), name="block") as block:
                     self._block(tile, group, block, block == first)
         return k.kernel()
+
+    def _clear_rest(self) -> None:
+        """Sets what is loaded with the sums of a pixel, but has no channels."""
+        zero = S.vbcast(S.cast(0, FLOAT if self.f.staged == FLOAT else "int32"), lanes=REGISTER)
+        for i in range(self.form.pixels):
+            for rest in range(self.form.parts * REGISTER, LANES, REGISTER):
+                S.vstore(zero, self.sums + (i * LANES + rest))
 
     def _begun(self, item: Value) -> tuple[Value, ...]:
         """The group of an item, its first block of channels, and its tile."""
@@ -168,7 +186,7 @@ class _Products(Frame):
         """The outputs of a block where one segment has all weights: the sums of a few pixels become outputs at once."""
         k, f, (start,) = self.k, self.f, self.starts
         channel = k.held("chan", (group * self.blocks + block) * LANES)
-        begin = [k.held("begin", S.vload(start + channel + part, lanes=REGISTER)) for part in range(0, LANES, REGISTER)]
+        begin = [k.held("begin", S.vload(start + channel + part, lanes=REGISTER)) for part in self.registers]
         with k.when(begins):
             self._part("input", [tile, group], lambda: self._stage(tile, group, S.i32(0)))
         run = k.held("run", self.kw * self.chunk)
@@ -304,7 +322,7 @@ class _Products(Frame):
 
     def _pixels(self, near: Address, place: Expression, down: Value, run: Value, plane: Value | None) -> None:
         """The products of a segment for a few pixels next to each other, in registers; the sums are at `place`."""
-        k, places = self.k, range(0, LANES, REGISTER)
+        k, places = self.k, self.registers
         q, pixels = k.held("q", place), range(self.form.pixels)
 
         def at(i: int, part: int) -> Expression:
@@ -333,33 +351,37 @@ class _Products(Frame):
 
     @contextmanager
     def _words(self, near: Pointer, down: Value, run: Value) -> Iterator[tuple[Address, Address]]:
-        """Statements for every word of the cells of a segment, with the address of the weights and of the first pixel; without
-        dilation the words of a row lie one behind the other."""
-        k, dilated = self.k, self.form.dilated
-        held, many = k.hold(self.wt + 0, "held"), self.chunk if dilated else run
-        with k.for_range(0, down, name="ky") as ky:
-            row = ky * self.apart * self.wide
-            with ExitStack() as nest:
-                if dilated:
-                    kx = nest.enter_context(k.for_range(0, run / self.chunk, name="kx"))
-                    row = row + kx * self.dx
-                word = k.hold(near + row * self.chunk, "word")
-                with k.for_range(0, many, self.form.turn, "c") as c:
-                    yield k.hold(held + c * self.per_word, "ws"), k.hold(word + c, "xs")
-                k.move(held, held + many * self.per_word)
+        """Statements for every turn of words of the cells of a segment, with the address of the weights and of the first pixel;
+        without dilation the words of a row lie one behind the other."""
+        k, form = self.k, self.form
+        held, word = k.hold(self.wt + 0, "held"), near
+        with ExitStack() as nest:
+            if form.tall:
+                ky = nest.enter_context(k.for_range(0, down, name="ky"))
+                word = k.hold(near + ky * self.apart * self.wide * self.chunk, "word")
+            if form.dilated:
+                kx = nest.enter_context(k.for_range(0, run / self.chunk, name="kx"))
+                word = k.hold(word + kx * self.dx * self.chunk, "word")
+            if form.turns:
+                nest.enter_context(k.for_range(0, self.chunk if form.dilated else run, form.turn, "c"))
+            yield held, word
+            k.move(held, held + form.turn * self.per_word)
+            if form.turns:
+                k.move(word, word + form.turn)
 
     def _cells(self, near: Pointer, down: Value, run: Value, sums: list[list[Value]]) -> None:
         """Adds the products of the words of a segment's cells."""
         k, staged, wide = self.k, self.form.staged, self.per_word // PARTS
+        next_pixel = k.held("next", self.sx * self.chunk)
         with self._words(near, down, run) as (held, word):
-            pixels = [k.hold(word + i * self.sx * self.chunk, "xs") if i else word for i in range(len(sums))]
+            pixels = [k.hold(word + i * next_pixel, "xs") if i else word for i in range(len(sums))]
             for n in range(self.form.turn):
                 values = [pixel[n] for pixel in pixels]
                 xs = [
                     k.held("x", S.vbcast(value, lanes=REGISTER) if staged == FLOAT else spread_word(value, staged))
                     for value in values
                 ]
-                for part in range(PARTS):
+                for part in range(self.form.parts):
                     place = held + (n * self.per_word + part * wide)
                     w = k.held("w", S.vload(place, lanes=wide))
                     for own, x in zip(sums, xs, strict=True):

@@ -6,7 +6,7 @@ channels, in chunks of words; the weights of a chunk come in segments of window 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
@@ -38,6 +38,8 @@ PIXELS = 4
 """Output pixels that are worked on together."""
 TURNS = (4, 3, 7, 2, 5, 1)
 """How many words a turn of the innermost loop may have; the first of them that divides all words is taken."""
+LONG_TURNS = (16, 12, 9, 8, *TURNS)
+"""The same, where words are so few that what surrounds a turn counts."""
 PART = 1 << 19
 """Bytes of packed weights that are made at once."""
 FEW = 32
@@ -88,6 +90,11 @@ class Shape:
     @cached_property
     def blocks(self) -> int:
         return -(-self.own // LANES)
+
+    @property
+    def registers(self) -> int:
+        """Registers that hold the channels of a block: fewer where a group has few channels."""
+        return -(-min(self.own, LANES) * PARTS // LANES)
 
     @property
     def is_plain(self) -> bool:
@@ -218,12 +225,12 @@ def _shared_pixels() -> int:
     return PIXELS // 2 if costs().vector_units == 1 else PIXELS
 
 
-def _turn(s: Shape, chunk: int, across: int) -> int:
+def _turn(s: Shape, chunk: int, across: int, turns: Sequence[int]) -> int:
     """Words of a turn of the innermost loop, which goes over those of several cells where these lie behind each other."""
     (_, kw), (_, apart) = s.window.kernel, s.window.dilation
     same = across if apart == 1 and kw % across == 0 else 1
     many = chunk * same
-    for n in TURNS:
+    for n in turns:
         if many % n == 0:
             return n
     return 1
@@ -271,7 +278,8 @@ def _candidates(s: Shape, words: int, most: int, size: int, most_words: int) -> 
             across = min(kw, most_words // chunk)
             down = min(kh, max(1, most_words // (kw * chunk))) if across == kw else 1
             few = across * down * chunk < FEW and columns % PIXELS == 0
-            pixels, turn = min(PIXELS if few else step, columns), _turn(s, chunk, across)
+            pixels = min(PIXELS if few and s.registers <= 2 else step, columns)
+            turn = _turn(s, chunk, across, LONG_TURNS if few and pixels < PIXELS else TURNS)
             yield Tiling(rows, columns, chunk, chunks, (down, across), row_step, high, wide, pixels, turn)
 
 
