@@ -27,5 +27,5 @@ def test_parts_of_kernels_are_made_anew_after_they_were_dropped(monkeypatch):
     made: list[int] = []
     for key in (0, 1, 2, 3, 0):
         k = layer_kernel.LayerKernel()
-        assert k.part(key, (), lambda key=key: made.append(key)) is None
+        assert k.part(key, lambda key=key: made.append(key)) is None
     assert made == [0, 1, 2, 3, 0] and len(layer_kernel._PARTS) <= 2
