@@ -4,12 +4,13 @@ ONNX's reference evaluator runs, too, and which is quantised; and networks of th
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.core import Goal, Result, median, median_ratio, seconds
+from benchmarks.core import Goal, Result, in_a_row, median, median_ratio, seconds, side_by_side
 from benchmarks.networks import NETWORKS
 
 from .model_import import CHANNELS, model
@@ -23,7 +24,7 @@ GOALS = {
     "quantize": Goal("quantisation of the calibrated network", "s"),
     **{name: Goal(f"calibration of {NETWORKS[name].title}, as part of ONNX Runtime's time", "x", 2) for name in NAMES},
 }
-ROUNDS = 7
+ROUNDS, NETWORK_ROUNDS = 5, 2
 
 
 def measure() -> dict[str, Result]:
@@ -47,14 +48,11 @@ def _of_network(name: str) -> Result:
     data = [drawn(graph, i, False) for i in range(OF_NETWORKS)]
     given = [dict(zip([i.name for i in made.graph.input], sample.values(), strict=True)) for sample in data]
     graph = passes.optimise(graph)
-    rounds = [
-        (
-            seconds(lambda: calibrate(graph, data, settings)),
-            seconds(lambda: [other.run(None, sample) for sample in given]),
-        )
-        for _ in range(ROUNDS)
-    ][1:]  # the first warms up
-    own, runtime = (list(column) for column in zip(*rounds, strict=True))
+    own, runtime = _in_turns(
+        lambda: calibrate(graph, data, settings),
+        lambda: [other.run(None, sample) for sample in given],
+        rounds=NETWORK_ROUNDS,
+    )
     detail = f"{1e3 * median(own):.0f} ms for {OF_NETWORKS} samples, {1e3 * median(runtime):.0f} ms"
     return Result(median_ratio(own, runtime), detail)
 
@@ -75,23 +73,28 @@ def _of_a_hundred_nodes() -> dict[str, Result]:
     data = [{name: sample} for sample in samples]
     calibration = calibrate(graph, data, settings)
     session = _session(made)
-    rounds = [
-        (
-            seconds(lambda: calibrate(graph, data, settings)),
-            seconds(lambda: [session.run(None, {"x": s}) for s in samples]) if session else None,
-        )
-        for _ in range(ROUNDS)  # both in turn, for other programs may run meanwhile
-    ]
-    own = median(mine for mine, _ in rounds)
-    runtime = median(theirs for _, theirs in rounds if theirs is not None) if session else None
+    runs = [lambda: calibrate(graph, data, settings)]
+    if session:
+        runs.append(lambda: [session.run(None, {"x": s}) for s in samples])
+    times = _in_turns(*runs, rounds=ROUNDS)
+    own = median(times[0])
     reference = _reference(made, samples[:EVALUATED]) * SAMPLES / EVALUATED
     quantising = median(seconds(lambda: quantize(graph, calibration, settings)) for _ in range(ROUNDS))
-    detail = f"{own:.2f} s"
+    detail = f"{own:.3f} s"
     return {
         "reference": Result(reference / own, f"{detail} for {SAMPLES} samples, {reference:.2f} s"),
-        "runtime": Result(own / runtime, f"{detail}, {runtime:.2f} s") if runtime else Result(None, "not installed"),
+        "runtime": _against(times, detail) if session else Result(None, "not installed"),
         "quantize": Result(quantising, f"{len(graph.layers)} layers"),
     }
+
+
+def _in_turns(*runs: Callable[[], object], rounds: int) -> list[list[float]]:
+    """The seconds of runs, each after a rest and some in a row: the threads of ONNX Runtime wait busily when it is done."""
+    return side_by_side([in_a_row(lambda run=run: seconds(run)) for run in runs], rounds)
+
+
+def _against(times: list[list[float]], detail: str) -> Result:
+    return Result(median_ratio(*times), f"{detail}, {median(times[1]):.3f} s")
 
 
 def _reference(made: Any, samples: list[Any]) -> float:
