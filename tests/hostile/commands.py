@@ -23,8 +23,8 @@ from unittest.mock import patch
 
 import click
 
-from tests.hostile.harness import Target, without_numbers
-from tests.hostile.targets import _graphs, _scratch, stage_files
+from tests.hostile.harness import Target, scratch, without_numbers
+from tests.hostile.targets import _graphs, stage_files
 
 _EXAMPLES = "compassc-examples-"
 """The folder of the examples of operations is there until the process ends."""
@@ -264,7 +264,7 @@ class Cage:
     """A folder with the working folder, `work`, and those that nothing may be written to."""
 
     def __init__(self) -> None:
-        self.folder = _scratch() / "cage"
+        self.folder = scratch("stages") / "cage"
         self.work = self.folder / "work"
         self.quiet = [self.folder / name for name in ("home", "tmp", "outside")]
         for path in (*self.quiet, self.folder / "cache", self.folder / "state", self.folder / "fresh"):

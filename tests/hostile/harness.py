@@ -13,10 +13,12 @@ import resource
 import signal
 import struct
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import FrameType
 
@@ -267,3 +269,13 @@ def campaign(target: Target, seed: int, count: int) -> Campaign:
         for number, old_alarm in old_alarms:
             signal.signal(number, old_alarm)
     return run
+
+
+def scratch(what: str) -> Path:
+    """The folder to which this process writes such inputs; it is removed when the process ends."""
+    return Path(_scratch(what).name)
+
+
+@cache
+def _scratch(what: str) -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix=f"compass-hostile-{what}-")

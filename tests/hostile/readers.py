@@ -12,18 +12,16 @@ from contextlib import suppress
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
 
 from compass_core.errors import CompassError
-from tests.hostile.harness import Target, bytes_mutant, refused, text_mutant
+from tests.hostile.harness import Target, bytes_mutant, refused, scratch, text_mutant
 
 
-@cache
 def _file(name: str) -> Path:
-    return Path(mkdtemp(prefix="compass-hostile-"), name)
+    return scratch(Path(name).stem) / name
 
 
 @cache

@@ -17,7 +17,7 @@ from compass_core.elf import elf64, link
 from compass_core.errors import CompassError
 from compass_core.hostcc import host, origins, sources
 from tests.hostile.container import CONTAINER
-from tests.hostile.harness import Ranges, Target, bytes_mutant, refused, text_mutant
+from tests.hostile.harness import Ranges, Target, bytes_mutant, refused, scratch, text_mutant
 from tests.hostile.messages import MESSAGES
 from tests.hostile.models import MODELS
 from tests.hostile.readers import READERS
@@ -259,16 +259,11 @@ def _stage_mutant(pool: list[bytes], source: random.Random) -> bytes:
     return suffix + b"\n" + (text_mutant(same, source) if same else b"")
 
 
-@cache
-def _scratch() -> Path:
-    return Path(tempfile.mkdtemp(prefix="compass-hostile-"))
-
-
 def _stage_file(data: bytes, known: Container[str], thorough: bool) -> str:
     from compassc.cli.inspecting import describe_file
 
     suffix, _, text = data.partition(b"\n")
-    path = _scratch() / f"x{suffix.decode()}"
+    path = scratch("stages") / f"x{suffix.decode()}"
     path.write_bytes(text)
     try:
         tables = describe_file(path)
