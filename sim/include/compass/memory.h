@@ -169,6 +169,19 @@ __COMPASS_FN void __compass_store_first(uchar *p, const uchar *lanes, uint bytes
 #endif
 __COMPASS_ALL(X)
 #undef X
+/* A mask that is one number, as ALL_TRUE_b is, is that of all lanes. Said apart, it spares clang to inline what other masks
+ * need, a dozen branches each, only to find that out. */
+#define X(V, E, L, S, U, B)                                                  \
+  __COMPASS_FN V __compass_load(const V *p, int m) {                         \
+    V out = (V)(E)0;                                                         \
+    if (m & 1) __builtin_memcpy(&out, p, sizeof(V));                         \
+    return out;                                                              \
+  }                                                                          \
+  __COMPASS_FN void __compass_store(V v, V *p, int m) {                      \
+    if (m & 1) __builtin_memcpy(p, &v, sizeof(V));                           \
+  }
+__COMPASS_ALL(X)
+#undef X
 
 /* Lane i at byte distance i * s, or at a byte offset of its own: lanes 0..15 by `o`, lanes 16..31 by `o1`. Scattered
  * lanes are written in lane order, so the highest lane wins where offsets meet. */
