@@ -175,7 +175,7 @@ def _prepare(source: Path, output: Path, options: CcOptions) -> _Job:
     complete = command.is_complete(text, extra)
     if not complete:  # clang reads a copy of the text elsewhere: files beside the text come after our headers
         extra = ("-iquote", str(command.include_folder()), "-iquote", str(source.absolute().parent), *extra)
-    flags = command.kernel_flags(options.target.define, extra)
+    flags = command.kernel_flags(clang, options.target.define, extra)
     output = output.absolute()
     line_map = unit.read_line_map(source.with_name(source.name + ".map"))
     built = line_map.digests | {excerpts.digest(text.encode())}

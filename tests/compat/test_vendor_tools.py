@@ -201,6 +201,8 @@ def test_options_of_the_user_reach_the_compiler(tools, package):
         occ(package)
     with pytest.raises(RuntimeError, match="the C compiler has no option '-fno-such'"):
         occ(package, "-DSCALE=2", "-fno-such")
+    with pytest.raises(RuntimeError, match="the C compiler has no option '-no-such'"):
+        occ(package, "-DSCALE=2", "-mllvm", "-no-such")
     with pytest.raises(RuntimeError, match="target 'X1_1204' is not supported"):
         occ(package, mcpu="X1_1204")
 

@@ -35,7 +35,7 @@ def c_names() -> frozenset[str]:
     """The functions and macros that the headers of the simulator define."""
     found: set[str] = set()
     for target in ("__AIPUX2__", "__AIPUX3P__"):
-        flags = [*kernel_flags(target), "-E", "-dD", "-include", "compass/dsl.h"]
+        flags = [*kernel_flags(find_clang(), target), "-E", "-dD", "-include", "compass/dsl.h"]
         command = [str(find_clang().path), "-x", "cl", *flags, os.devnull]
         text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         found |= {*re.findall(r"\b([A-Za-z_]\w*)\(", text)}

@@ -166,7 +166,7 @@ def test_the_flags_that_files_once_had_mean_nothing(forge, flags, tmp_path, monk
     )
     variant(forge(f"{HEAD}// {flags}\n{TAIL}", flags=flags), ())
     (line,) = commands
-    plain = foreign.command.kernel_flags("X")
+    plain = foreign.command.kernel_flags(foreign.find_clang(), "X")
     assert {word for word in line if word.startswith("-")} <= {
         *plain,
         "-c",

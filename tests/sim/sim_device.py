@@ -31,7 +31,7 @@ def compile_kernel(text: str, define: str = "__AIPUX2__", march: str = "native")
         source, output = Path(folder, "kernel.cl"), Path(folder, "kernel.o")
         source.write_text(f'#include <compass/dsl.h>\n#line 1 "kernel.py"\n{text}', encoding="utf-8")
         clang = find_clang()
-        flags = kernel_flags(define, (f"-march={march}", *QUIET))
+        flags = kernel_flags(clang, define, (f"-march={march}", *QUIET))
         command = [str(clang.path), "-x", "cl", *flags, "-c", str(source), "-o", str(output)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr

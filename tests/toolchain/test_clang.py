@@ -6,12 +6,17 @@ from pathlib import Path
 import pytest
 
 from compass_core.errors import ToolchainError
-from compass_core.hostcc import clang
+from compass_core.hostcc import clang, command
 
 FAKE = """#!/bin/sh
 echo run >> "$0.runs"
-case "$1" in --version) echo "some clang version {version}";; *) exit {status};; esac
+case "$1" in
+  --version) echo "some clang version {version}";;
+  {unknown}) echo "clang: Unknown command line argument" >&2; exit 1;;
+  *) exit {status};;
+esac
 """
+INTERNAL = ("-mllvm", "-experimental-debug-variable-locations=false")
 
 
 @pytest.fixture(autouse=True)
@@ -29,24 +34,24 @@ def world(monkeypatch, tmp_path):
     clang._find.cache_clear()
 
 
-def fake(path: Path, version: str = "24.1.2", status: int = 0) -> Path:
+def fake(path: Path, version: str = "24.1.2", status: int = 0, unknown: str = "none") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(FAKE.format(version=version, status=status))
+    path.write_text(FAKE.format(version=version, status=status, unknown=unknown))
     path.chmod(0o755)
     return path
 
 
 def test_option_beats_variable_beats_wheel_beats_path(world, monkeypatch):
     on_path = fake(world / "path" / "clang")
-    assert clang.find_clang() == clang.Clang(on_path, (24, 1, 2), "PATH")
+    assert clang.find_clang() == clang.Clang(on_path, (24, 1, 2), "PATH", INTERNAL)
     wheel = fake(world / "prefix" / "bin" / "clang", "23.1.4")
     clang._find.cache_clear()
-    assert clang.find_clang() == clang.Clang(wheel, (23, 1, 4), "wheel")
+    assert clang.find_clang() == clang.Clang(wheel, (23, 1, 4), "wheel", INTERNAL)
     named = fake(world / "named")
     monkeypatch.setenv("COMPASS_CLANG", str(named))
     assert clang.find_clang().path == named
     option = fake(world / "option")
-    assert clang.find_clang(str(option)) == clang.Clang(option, (24, 1, 2), "option")
+    assert clang.find_clang(str(option)) == clang.Clang(option, (24, 1, 2), "option", INTERNAL)
 
 
 @pytest.mark.parametrize(
@@ -90,3 +95,17 @@ def test_probing_is_remembered_until_the_file_changes(world):
     fake(program, "25.0.0.1")
     assert clang.find_clang().version == (25, 0, 0, 1)
     assert runs.read_text() != first
+
+
+def test_options_that_a_clang_lacks_are_not_given_to_it(world):
+    program = fake(world / "path" / "clang", unknown="-mllvm")
+    for _ in range(2):  # probed, and remembered
+        assert "-mllvm" not in command.kernel_flags(clang.find_clang(), "X")
+        assert len(Path(f"{program}.runs").read_text().splitlines()) == 3
+        clang._find.cache_clear()
+
+
+def test_the_clang_in_use_knows_every_internal_option(monkeypatch):
+    """Else kernels with many loops would take much longer to compile here, unseen."""
+    monkeypatch.undo()
+    assert {*INTERNAL} <= {*command.kernel_flags(clang.find_clang(), "X")}

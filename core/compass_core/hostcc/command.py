@@ -14,7 +14,7 @@ from platform import machine
 from compass_core.errors import CompassError, ToolchainError
 from compass_core.files.cache import key_of
 from compass_core.hostcc import host
-from compass_core.hostcc.clang import LARGE_PAGES
+from compass_core.hostcc.clang import LARGE_PAGES, Clang
 
 _LANGUAGE = (
     "-cl-std=CL1.2",
@@ -60,16 +60,14 @@ _OUTPUT = (
     "-O2",
     "-fno-slp-vectorize",  # clang 23 does not come to an end in it on some kernels
     "-gline-tables-only",
-    "-mllvm",
-    "-experimental-debug-variable-locations=false",  # else clang follows all registers to find variables that are not noted
     "-fdebug-compilation-dir=.",
 )
 DEBUG_FLAGS = ("-O0", "-g")
 """Flags for debuggers, after all others: steps line by line, variables in memory."""
 
 
-def kernel_flags(define: str, extra: tuple[str, ...] = ()) -> list[str]:
-    """All flags of a kernel's compilation but input, output and precompiled header; `extra` come last.
+def kernel_flags(clang: Clang, define: str, extra: tuple[str, ...] = ()) -> list[str]:
+    """All flags of a kernel's compilation by `clang` but input, output and precompiled header; `extra` come last.
 
     `define` is the macro of the target.
     """
@@ -77,7 +75,16 @@ def kernel_flags(define: str, extra: tuple[str, ...] = ()) -> list[str]:
     if machine() in ("x86_64", "AMD64"):
         flags += _X86_ONLY
     headers = include_folder()  # which line tables name alike wherever it is
-    return [*flags, *_OUTPUT, f"-fdebug-prefix-map={headers}=.", f"-D{define}", "-I", str(headers), *extra]
+    return [
+        *flags,
+        *_OUTPUT,
+        *clang.internal,
+        f"-fdebug-prefix-map={headers}=.",
+        f"-D{define}",
+        "-I",
+        str(headers),
+        *extra,
+    ]
 
 
 def _includes_apart(flags: Sequence[str]) -> Iterator[tuple[str, str]]:

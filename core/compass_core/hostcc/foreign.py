@@ -60,7 +60,7 @@ def compile_source(source: Source, flags: Sequence[str], clang: str | None = Non
     foreign and the host has no means to confine the compiler.
     """
     compiler, cache = find_clang(clang), Cache()
-    options = command.kernel_flags(source.define, (*source.options, *flags))
+    options = command.kernel_flags(compiler, source.define, (*source.options, *flags))
     key = key_of("variant-3", compiler.identity, command.headers_hash(), host.current().features, source.unit, *options)
     if (kept := cache.get("obj", key)) is not None:
         return kept.read_bytes()
@@ -92,8 +92,8 @@ def _object(compiler: Clang, source: Source, options: list[str], until: float | 
 
 def examine(source: Source, text: str, arguments: Sequence[str], clang: str | None = None) -> str:
     """The output of clang for `text`, a form of the source's text, with further `arguments`."""
-    options = command.kernel_flags(source.define, source.options)
     compiler = find_clang(clang)
+    options = command.kernel_flags(compiler, source.define, source.options)
     done = _clang(compiler, source, text, _with_header(compiler, options), ("-w", *arguments))
     return done.decode(errors="replace")
 

@@ -11,7 +11,7 @@ from compass_core.hostcc import command, host
 from compass_core.hostcc.clang import Clang
 
 _KIND = "pch"
-_UNKNOWN_OPTION = re.compile(r"error: unknown argument:? '(?P<option>[^']+)'")
+_UNKNOWN_OPTION = re.compile(r"(?:error: unknown argument:?|: Unknown command line argument) '(?P<option>[^']+)'")
 
 
 def pch_command(clang: Clang, flags: list[str], output: Path) -> list[str]:
