@@ -130,7 +130,11 @@ def test_nothing_can_be_done_but_to_compute(python, tmp_path):
         ("import time; time.sleep(100)", {"seconds": 1}, "it took more than 1 seconds"),
         ("import os; os.close(1); os.close(2)\nwhile True: pass", {"seconds": 1}, "it took more than 1 seconds"),
         ("while True: print('x' * 1000)", {"output": 1 << 20}, "it wrote more than 1 MiB"),
-        ("import sys\nwhile True: sys.stderr.write('x' * 1000)", {"messages": 1 << 20}, "it wrote more than 1 MiB"),
+        (
+            "import sys\nwhile True: sys.stderr.write('x' * 1000)",
+            {"messages": 1 << 20},
+            "it wrote more than 1 MiB of messages",
+        ),
         ("x = bytes(2 << 30)", {"memory": 1 << 30}, ""),
     ],
 )

@@ -115,6 +115,7 @@ def test_bombs_end_in_a_message(forge, means, monkeypatch, tmp_path, attack):
     with pytest.raises(CompassError) as caught:
         variant(forge(HEAD + BOMBS[attack] + TAIL), ())
     assert caught.value.code == "no-variant" and sum(len(str(note)) for note in caught.value.notes) < 100_000
+    assert ("limits" in caught.value.help) is ("was stopped" in caught.value.message)
     assert time.monotonic() - begin < 30
     assert os.listdir(tmp_path) == []
 

@@ -133,7 +133,7 @@ def _collect(process: subprocess.Popen[bytes], limits: Limits) -> tuple[bytes, b
     """(stdout, stderr, limit that was passed or "") of a process that has ended or is about to be ended."""
     assert process.stdout is not None and process.stderr is not None
     parts = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
-    most = dict(zip(parts, (limits.output, limits.messages)))
+    most = dict(zip(parts, ((limits.output, ""), (limits.messages, " of messages"))))
     end, excess = time.monotonic() + limits.seconds, ""
     with selectors.DefaultSelector() as selector:
         for stream in parts:
@@ -147,8 +147,9 @@ def _collect(process: subprocess.Popen[bytes], limits: Limits) -> tuple[bytes, b
                 parts[key.fd] += part
                 if not part:
                     selector.unregister(key.fd)
-                elif len(parts[key.fd]) > most[key.fd]:
-                    excess = f"it wrote more than {most[key.fd] >> 20} MiB"
+                elif len(parts[key.fd]) > most[key.fd][0]:
+                    size, kind = most[key.fd]
+                    excess = f"it wrote more than {size >> 20} MiB{kind}"
     if not excess:
         try:
             process.wait(max(end - time.monotonic(), 1))

@@ -29,6 +29,7 @@ from compass_core.reading.limits import (
     COMPILE_MESSAGES,
     COMPILE_OUTPUT,
     COMPILE_SECONDS,
+    HELP,
 )
 
 LIMITS = confine.Limits(
@@ -170,13 +171,15 @@ def _foreign(source: Source, refused: CompassError) -> CompassError:
 
 def _failed(source: Source, done: confine.Finished) -> ToolchainError:
     words = done.messages.replace(STDIN, source.name).strip().splitlines()[:_MOST_WORDS]
+    help = "build the kernel again on this machine"
     if done.excess:
         message = f"compiling the kernel's C text ('{source.name}') was stopped: {done.excess}"
+        help = f"a shorter text, or one with fewer faults, stays within the limits on it; {HELP}"
     elif done.status < 0 or "fatal error: error in backend" in done.messages:
         message = f"clang broke down on the kernel's C text ('{source.name}'; status {done.status})"
     else:
         message = f"the kernel's C text does not compile here ('{source.name}')"
-    return ToolchainError(message, code="no-variant", notes=tuple(words), help="build the kernel again on this machine")
+    return ToolchainError(message, code="no-variant", notes=tuple(words), help=help)
 
 
 def _libraries(compiler: Clang) -> list[Path]:
