@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from io import FileIO
 from itertools import pairwise
@@ -359,6 +360,15 @@ def test_a_large_file_that_stays_where_it_is_is_the_one_that_was_opened(tmp_path
     for _ in range(2):
         with pytest.raises(CompassError, match="has changed while it was in use"):
             bytes(kept)
+    kept = files.stored(path)
+    for change_about in (
+        lambda: path.chmod(0o640),
+        lambda: path.rename(tmp_path / "b"),
+        lambda: os.link(tmp_path / "b", path),
+    ):
+        time.sleep(0.02)
+        change_about()
+        assert bytes(kept) == b"e" * 5000
     with pytest.raises(CompassError, match="a thing"):
         files.stored(path, limit(4))
     with pytest.raises(CompassError, match="cannot read"):

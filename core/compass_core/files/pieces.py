@@ -112,21 +112,30 @@ class Stored(Pieces):
 
 
 class _State(NamedTuple):
-    """What changes where a file's content does. `changed`: the time that no program sets; `names`: how many the file has."""
+    """What changes where a file's content does. `changed`: the time that no program sets; `about`: what else changes it."""
 
     size: int
     written: int
     changed: int
-    names: int
+    about: tuple[int | str, ...]
 
     @classmethod
     def of(cls, file: FileIO) -> _State:
         status = os.fstat(file.fileno())
-        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_nlink)
+        about = status.st_nlink, status.st_mode, status.st_uid, status.st_gid, _name(file)
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, about)
 
     def follows(self, before: _State) -> bool:
-        """Whether the content is what it was: that the file lost a name, as another took its place, changes the time too."""
-        return self[:2] == before[:2] and (self.changed == before.changed or self.names != before.names)
+        """Whether the content is what it was: a file that got or lost a name, or whose rights changed, has another time too."""
+        return self[:2] == before[:2] and (self.changed == before.changed or self.about != before.about)
+
+
+def _name(file: FileIO) -> str:
+    """The path that an open file has now; empty where the system does not tell."""
+    try:
+        return os.readlink(f"/proc/self/fd/{file.fileno()}")
+    except OSError:
+        return ""
 
 
 def same(a: Piece | Pieces, b: Piece | Pieces) -> bool:
