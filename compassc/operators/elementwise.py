@@ -83,7 +83,13 @@ def _hyperbolic(x: Array, sign: int) -> Array:
     far = F32(np.exp(80.0) / 2) * np.exp(a - F32(80)) + sign * np.exp(-a) / F32(2)
     near = np.cosh(a) if sign > 0 else np.sinh(a)
     value = np.where(a > 80, far, near)
-    return value if sign > 0 else np.where(x < 0, -value, value)
+    return value if sign > 0 else np.copysign(value, x)
+
+
+def _rsqrt(x: Array) -> Array:
+    """As the NPU has it: the root of the reciprocal, but of -0.0 and -inf the reciprocal of the root."""
+    one = F32(1)
+    return np.where((x == 0) | np.isneginf(x), one / np.sqrt(x), np.sqrt(one / x))
 
 
 _POSITIVE = (sample((5, 7), low=0.1, high=4.0),)
@@ -93,15 +99,13 @@ log = real("log", np.log, "The natural logarithm.", *_POSITIVE)
 log2 = real("log2", np.log2, "The logarithm to the base 2.", *_POSITIVE)
 log10 = real("log10", np.log10, "The logarithm to the base 10.", *_POSITIVE)
 sqrt = real("sqrt", np.sqrt, "The square root.", *_POSITIVE)
-rsqrt = real("rsqrt", lambda x: F32(1) / np.sqrt(x), "One over the square root.", *_POSITIVE)
+rsqrt = real(
+    "rsqrt", _rsqrt, "One over the square root; on the NPU infinite below 2**-128, where 1 / x is.", *_POSITIVE
+)
 reciprocal = real("reciprocal", lambda x: F32(1) / x, "1 / x.", *_POSITIVE, formula=lambda v: number(1, v.dtype) / v)
 square = real("square", lambda x: x * x, "x times x.", formula=lambda v: v * v)
 tanh = real("tanh", np.tanh, "The hyperbolic tangent.")
-sinh = real(
-    "sinh",
-    lambda x: _hyperbolic(x, -1),
-    "The hyperbolic sine, by a difference: near 0 it is right absolutely, of -0.0 it is 0.0.",
-)
+sinh = real("sinh", lambda x: _hyperbolic(x, -1), "The hyperbolic sine.")
 cosh = real("cosh", lambda x: _hyperbolic(x, 1), "The hyperbolic cosine.")
 sin = real("sin", np.sin, "The sine of an angle in radians.")
 cos = real("cos", np.cos, "The cosine of an angle in radians.")
@@ -232,9 +236,8 @@ softsign = real(
     formula=lambda v: v / (number(1, v.dtype) + te.abs(v)),
 )  # fmt: skip
 hard_swish = real(
-    "hard_swish", lambda x: x * limited(x + F32(3), 0, 6) / F32(6),
-    "x * clip(x + 3, 0, 6) / 6, infinite where x * 6 is: beyond 5.6e37 of float32.",
-    formula=lambda v: v * _within(v + number(3, v.dtype), 0, 6) / number(6, v.dtype),
+    "hard_swish", lambda x: x * (limited(x + F32(3), 0, 6) / F32(6)), "x * (clip(x + 3, 0, 6) / 6).",
+    formula=lambda v: v * (_within(v + number(3, v.dtype), 0, 6) / number(6, v.dtype)),
 )  # fmt: skip
 
 

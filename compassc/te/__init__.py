@@ -19,7 +19,7 @@ from compassc.te.axes import AXIS_SEPARATOR, reduce_axis, thread_axis
 from compassc.te.buffers import View, decl_buffer
 from compassc.te.construct import compute, placeholder, size_var, tag_scope, var
 from compassc.te.errors import LowerError, ScheduleError
-from compassc.te.inverse import acos, acosh, asin, asinh, atan, atanh, fmod, logaddexp, popcount
+from compassc.te.inverse import acos, acosh, asin, asinh, atan, atanh, cosh, fmod, logaddexp, popcount, sinh
 from compassc.te.math import (
     Select,
     abs,
@@ -27,7 +27,6 @@ from compassc.te.math import (
     ceil,
     ceildiv,
     cos,
-    cosh,
     div,
     erf,
     exp,
@@ -53,7 +52,6 @@ from compassc.te.math import (
     rsqrt,
     sigmoid,
     sin,
-    sinh,
     sqrt,
     subtract,
     tan,

@@ -1,5 +1,5 @@
-"""Functions of values that the NPU has no operations for, made of those that it has: inverse functions of angles and of
-hyperbolic functions, to about float32's precision, and bits of whole numbers."""
+"""Functions of values that the NPU has no operations for, made of those that it has: hyperbolic functions, their inverse
+functions and those of angles, to about float32's precision, and bits of whole numbers."""
 
 from __future__ import annotations
 
@@ -84,6 +84,38 @@ def acos(x: object) -> Expr:
         return Select(large, near_one, const(math.pi / 2) - found)
 
     return _real(x, "acos", function)
+
+
+_FAR = 80.0
+"""Beyond it e**x is that of less times a constant: e**x overflows where its half does not."""
+
+
+def _half_exp(a: Expr) -> Expr:
+    """e**a / 2."""
+    far = a > _FAR
+    return exp(Select(far, a - _FAR, a)) * Select(far, const(math.exp(_FAR) / 2), const(0.5))
+
+
+def sinh(x: object) -> Expr:
+    """Hyperbolic sine."""
+
+    def function(v: Expr) -> Expr:
+        a = abs(v)
+        half = _half_exp(a)
+        large = _signed(v, half - const(0.25) / half)
+        return Select(a < 1.0, _odd(v, (2.03721912945e-4, 8.33028376239e-3, 1.66667160211e-1)), large)
+
+    return _real(x, "sinh", function)
+
+
+def cosh(x: object) -> Expr:
+    """Hyperbolic cosine."""
+
+    def function(v: Expr) -> Expr:
+        half = _half_exp(abs(v))
+        return half + const(0.25) / half
+
+    return _real(x, "cosh", function)
 
 
 def asinh(x: object) -> Expr:

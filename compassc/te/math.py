@@ -121,18 +121,6 @@ def sigmoid(x: object) -> Expr:
     return binary_quotient(one, binary("add", one, exp(-e)))
 
 
-def sinh(x: object) -> Expr:
-    """Hyperbolic sine: (exp(x) - exp(-x)) / 2."""
-    e = _float(x, "sinh")
-    return binary("mul", binary("sub", exp(e), exp(-e)), immediate(0.5, kind_of(e)))
-
-
-def cosh(x: object) -> Expr:
-    """Hyperbolic cosine: (exp(x) + exp(-x)) / 2."""
-    e = _float(x, "cosh")
-    return binary("mul", binary("add", exp(e), exp(-e)), immediate(0.5, kind_of(e)))
-
-
 def binary_quotient(a: Expr, b: Expr) -> Expr:
     """The quotient of two reals of one type."""
     return E.Binary("div", a, b)

@@ -15,7 +15,26 @@ from tests.choosing import some
 from tests.layers.cases import tensor
 from tests.layers.harness import run
 
-SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -3.5, 3e38, -3e38, 3e9, -3e9, 2.0**31]
+SPECIAL = [
+    np.nan,
+    np.inf,
+    -np.inf,
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    2.5,
+    -3.5,
+    3e38,
+    -3e38,
+    1e-40,
+    1e38,
+    3e9,
+    -3e9,
+    2.0**31,
+]
 SHAPE = (1, 4, 6, 5)
 
 
@@ -23,7 +42,7 @@ def of_elements() -> Iterator[Layer]:
     def made(kind: str, dtype: str = "float32", scale: float = 1.0, **given: Any) -> Layer:
         return Layer("l", kind, (tensor("x", SHAPE, "float32"),), (tensor("y", SHAPE, dtype, scale),), given, {})
 
-    for kind in ("Negative", "Sign", "RELU6", "ELU", "HardSigmoid", "Asinh", "Atan"):
+    for kind in ("Negative", "Sign", "RELU6", "ELU", "HardSigmoid", "Asinh", "Atan", "Sinh", "Hardswish", "Rsqrt"):
         yield made(kind)
     yield made("Clip", clip_min=-1.0, clip_max=2.0)
     yield made("Quantize", "int8", 20.0)

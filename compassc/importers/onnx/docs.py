@@ -113,7 +113,7 @@ the package `onnx`: `pip install "compassc[onnx]"`.
   GlobalMaxPool one of the other numbers, or an infinity where there is none; LpNormalization divides what is beside NaN by its
   smallest norm. Outputs that must show NaN need an IsNaN of what comes before. ArgMax and ArgMin give the place of the first NaN (the last one with
   select_last_index), as NumPy does; ONNX Runtime where it is the first element. TopK takes NaN for infinity.
-- HardSwish is infinite where its argument times 6 is. Sinh and sums do not keep the sign of zero.
+- Sums do not keep the sign of zero.
 - Limits that a Clip is not given are the largest floats, as until opset 11, and with both of them, or with 0 below, infinities stay.
   Programs of Relay have the limits of the model's opset.
 - Asin beyond -1 and 1 is 2147483647; Atanh there and of 1 is the largest float, of -1 the lowest, as layers of these types
