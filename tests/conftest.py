@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from _pytest import runner
 from hypothesis import HealthCheck, settings
 
 from compass_core.hostcc import command
@@ -25,6 +26,9 @@ for library in ("OPENBLAS", "OMP"):
 # on a loaded machine drawing takes long, which says nothing about the code
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
+
+_ROOM = 1 << 16
+"""Words of the interpreter's stack, 512 KiB, that each test has at once."""
 
 USERS_OWN = ("COMPASS_TRACEBACK", "COMPASS_COLOR", "COMPASS_TARGET", "COMPASS_CACHE", "NO_COLOR")
 
@@ -69,6 +73,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (left_out if out or item.get_closest_marker("whole") else kept).append(item)
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept
+
+
+def _with_room(item: pytest.Item, nextitem: pytest.Item | None) -> object:
+    return runner.pytest_runtest_protocol(item, nextitem)
+
+
+# Python takes 16 KiB from the system when its stack of frames has grown over the end of a piece, and gives them back at the
+# return: loops that make calls just there took half of the kernel's time in tests of operators. Behind a large frame there is
+# room for all that follow.
+_with_room.__code__ = _with_room.__code__.replace(co_stacksize=_ROOM)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> object:
+    """What pytest does."""
+    return _with_room(item, nextitem)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
