@@ -69,6 +69,17 @@ def unwritable(path: Path, error: OSError) -> CompassError:
     return CompassError(f"cannot write '{path}': {error.strerror or error}", code="unwritable")
 
 
+def _is_missing(path: Path) -> bool:
+    """Whether nothing has a path's name, no link either: most files are written once, so that there is nothing to regard."""
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return True
+    except OSError:  # told by what is done with the path
+        pass
+    return False
+
+
 def is_special(path: Path) -> bool:
     """Whether a path names something that is not a regular file or a folder, or an open file of this process
     (`/dev/stdout`): it can be written to, but nothing lies beside it."""
@@ -106,15 +117,15 @@ class _Staged:
 
     @classmethod
     def make(cls, path: Path, content: Content, mode: int) -> _Staged:
-        if is_special(path):
+        fresh = _is_missing(path)
+        if not fresh and is_special(path):
             return cls(path, path, None, content)
         claims.refuse_input(path)
-        target = destination(path)
-        if target.is_dir():
+        target = path if fresh else destination(path)
+        if not fresh and target.is_dir():
             raise IsADirectoryError(21, os.strerror(21), str(path))
-        target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            partial = _complete(target, content, mode)
+            partial = _complete(target, content, mode, fresh)
         except PermissionError:
             if not os.access(target, os.W_OK):  # a file that may be written in a folder that may not
                 raise
@@ -131,31 +142,34 @@ class _Staged:
             if error.errno != 16:  # EBUSY: a file that something is mounted on
                 raise
             _pour(self.target, self.partial.read_bytes())
+        else:
+            self.partial = None
 
     def discard(self) -> None:
         if self.partial is not None:
             self.partial.unlink(missing_ok=True)
 
 
-def _complete(target: Path, content: Content, mode: int) -> Path:
-    """A new file beside `target` with the content and the permissions that `target` has or is to have."""
+def _complete(target: Path, content: Content, mode: int, fresh: bool) -> Path:
+    """A new file beside `target` with the content and the permissions that `target` has, or where it is `fresh`, is to have."""
     partial = target.with_name(f".{target.name[:40]}.{os.getpid()}.{os.urandom(6).hex()}.tmp")
-    handle = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
+    handle = _opened(partial, mode)
     try:
-        wanted = stat.S_IMODE(os.fstat(handle).st_mode)
-        try:
-            wanted = stat.S_IMODE(os.stat(target).st_mode) | (mode & wanted & 0o111)
-        except FileNotFoundError:
-            pass  # a new file
+        wanted = made = stat.S_IMODE(os.fstat(handle).st_mode)
+        if not fresh:
+            try:
+                wanted = stat.S_IMODE(os.stat(target).st_mode) | (mode & made & 0o111)
+            except FileNotFoundError:
+                pass  # where a link leads to
         if callable(content):
             content(partial)
-            # what a writer made a program stays one
-            wanted |= stat.S_IMODE(os.stat(partial).st_mode) & 0o111
+            made = stat.S_IMODE(os.stat(partial).st_mode)
+            wanted |= made & 0o111  # what a writer made a program stays one
         else:
             if isinstance(content, Pieces):
                 _make_room(handle, len(content))
             _put(handle, content)
-        if stat.S_IMODE(os.stat(partial).st_mode) != wanted:
+        if made != wanted:
             os.chmod(partial, wanted)
     except BaseException:
         partial.unlink(missing_ok=True)
@@ -163,6 +177,16 @@ def _complete(target: Path, content: Content, mode: int) -> Path:
     finally:
         os.close(handle)
     return partial
+
+
+def _opened(new: Path, mode: int) -> int:
+    """A new file, in a folder that is made where there is none."""
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+    try:
+        return os.open(new, flags, mode)
+    except (FileNotFoundError, NotADirectoryError):
+        new.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(new, flags, mode)
 
 
 def _pour(path: Path, content: Content) -> None:

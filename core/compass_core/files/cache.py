@@ -144,15 +144,19 @@ class Cache:
             return Cache(_instead[self.root]).put(kind, key, content)
         path = self.path(kind, key)
 
-        def summed(partial: Path) -> None:
-            if callable(content):
-                content(partial)
-            else:
-                partial.write_bytes(content)
-            files.write(_sum_file(path), _sum(partial.read_bytes()))
+        contents: dict[Path, files.Content]
+        if callable(content):
+            make = content
 
+            def summed(partial: Path) -> None:
+                make(partial)
+                files.write(_sum_file(path), _sum(partial.read_bytes()))
+
+            contents = {path: summed}
+        else:
+            contents = {_sum_file(path): _sum(content), path: content}
         try:
-            files.write(path, summed)
+            files.write_all(contents)
         except OSError as error:
             return self._elsewhere(error.strerror or str(error)).put(kind, key, content)
         except CompassError as error:
