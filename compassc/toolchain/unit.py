@@ -14,7 +14,7 @@ from pathlib import Path
 
 from compass_core.elf.hostcode import entry_symbol
 from compass_core.errors import CompassError, Span
-from compass_core.hostcc import factors, host, narrowing, promises
+from compass_core.hostcc import factors, first_lanes, host, narrowing, promises
 from compass_core.hostcc.arrays import Array, array_of
 from compass_core.reading import jsontext
 
@@ -171,7 +171,7 @@ def joined_unit(texts: Sequence[str], line_map: LineMap, name: str) -> str:
 def _for_hosts(text: str) -> str:
     """The text with the names of functions that compute the same faster on hosts, and with statements for them at ends of lines;
     every character stays where it is."""
-    return narrowing.joined(factors.apart(promises.kept(text)))
+    return first_lanes.copied(narrowing.joined(factors.apart(promises.kept(text))))
 
 
 def _without_assembly(text: str) -> str:

@@ -31,9 +31,9 @@ def joined(text: str) -> str:
 def _called(text: str, start: int) -> list[tuple[int, str]]:
     """Where the calls of a nest begin that have other names for the host, and the letters that these have in the place of v;
     none where it is not of this kind."""
-    inner = list(_arguments(text, start))
+    inner = list(arguments(text, start))
     if all(text.startswith(_JOIN, at) for at in inner):
-        quarters = [at for half in inner for at in _arguments(text, half)]
+        quarters = [at for half in inner for at in arguments(text, half)]
         found = {_kind(text, at) for at in quarters}
         return [(at, "w") for at in (start, *inner, *quarters)] if found in ({"s"}, {"u"}) else []
     found = {_kind(text, at) for at in inner}
@@ -47,13 +47,13 @@ def _kind(text: str, at: int) -> str:
     narrow = _NARROW.match(text, at)
     if narrow is None:
         return ""
-    *_, mask = _arguments(text, at)
+    *_, mask = arguments(text, at)
     if text.startswith(_ALL_WORDS, mask):
         return narrow["sign"] + ("2" if narrow["half"] else "")
     return narrow["sign"] + "1" if text.startswith(_ALL_HALVES, mask) and not narrow["half"] else ""
 
 
-def _arguments(text: str, call: int) -> Iterator[int]:
+def arguments(text: str, call: int) -> Iterator[int]:
     """Where the arguments of a call begin."""
     depth, at = 0, text.index("(", call) + 1
     yield at

@@ -234,6 +234,22 @@ __COMPASS_ONE_OFFSET(float8, bool8)
 
 #define __vload(p, m) __compass_load(__compass_flat(p), m)
 #define __vstore(v, p, m) __compass_store(v, __compass_flat(p), m)
+/* A store whose mask is a number and has first lanes alone (compass_core/hostcc/first_lanes.py): so many bytes. */
+#ifdef __COMPASS_CHECK
+#define __wstore(v, p, m) __vstore(v, p, m)
+#else
+#define __COMPASS_LANE_BITS(L) (0xffffffffu / (uint)((1ul << 32 / (L)) - 1))
+#define X(V, E, L, S, U, B)                                                                                  \
+  __COMPASS_FN void __compass_store(V v, V *p, uint bits, B m) {                                             \
+    __builtin_memcpy(p, &v, (uint)__builtin_popcount(bits & __COMPASS_LANE_BITS(L)) * (uint)sizeof(E));      \
+  }
+__COMPASS_ALL(X)
+#undef X
+#define __compass_bits___vmov_b(u) (u)
+#define __compass_bits___vmov_h(u) (u)
+#define __compass_bits___vmov_w(u) (u)
+#define __wstore(v, p, m) __compass_store(v, __compass_flat(p), __compass_bits_##m, m)
+#endif
 #define __vload_stride(p, s, m) __compass_load_stride(__compass_flat(p), s, m)
 #define __vstore_stride(v, p, s, m) __compass_store_stride(v, __compass_flat(p), s, m)
 #define __vload_gather(p, ...) __compass_gather(__compass_flat(p), __VA_ARGS__)

@@ -28,5 +28,6 @@ void __compass_profile_point(const ulong *counters __attribute__((noescape)), ui
 __COMPASS_COUNT_LANES(bool8)
 __COMPASS_COUNT_LANES(bool16)
 __COMPASS_COUNT_LANES(bool32)
+#define __compass_bits___compass_count_lanes(m, counter) __compass_bits_##m /* of __wstore */
 
 #endif
