@@ -96,6 +96,7 @@ class FileRecorder:
         paths = sysconfig.get_paths()
         self.skip = tuple({paths[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")} | {sys.prefix + "/lib"})
         self.own = str(Path(__file__).resolve().parents[2])
+        self._others: dict[str, ModuleType] = {}
 
     def note(self, path: object, mode: str | None) -> None:
         """A file is opened."""
@@ -112,6 +113,18 @@ class FileRecorder:
             "/dev/shm/"
         )
         return not (package or outside)
+
+    def modules_of_user(self) -> Iterator[tuple[str, ModuleType, str]]:
+        """The names, modules and files of the modules that may be the user's; that others are not is found once, for there
+        are thousands of them in a program that has loaded much."""
+        for name, module in list(sys.modules.items()):
+            if self._others.get(name) is module:
+                continue
+            file: str = getattr(module, "__file__", None) or ""
+            if file and not self.of_user(file):
+                self._others[name] = module
+            else:
+                yield name, module, file
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -220,6 +233,7 @@ def _own_modules(place: _Place, folder: Path, found: FileRecorder) -> Iterator[N
     The user's modules that are imported meanwhile count as files that were read.
     """
     before, name = dict(sys.modules), place.name
+    inside = (str(folder) + os.sep, str(place.root) + os.sep)
     added = [str(folder), *([str(place.root)] if place.root != folder else [])]
     sys.path[:0] = added
     try:
@@ -227,15 +241,15 @@ def _own_modules(place: _Place, folder: Path, found: FileRecorder) -> Iterator[N
     finally:
         for one in added:
             sys.path.remove(one)
-        for key, module in list(sys.modules.items()):
-            file: str = getattr(module, "__file__", None) or ""
-            users = file.startswith((str(folder) + os.sep, str(place.root) + os.sep)) and found.of_user(file)
-            if users:
+        for key, module, file in found.modules_of_user():
+            if file.startswith(inside):
                 found.files.add(Path(file))
-            if (users or key == name) and before.get(key) is not module:
-                sys.modules.pop(key)
+                if before.get(key) is not module:
+                    sys.modules.pop(key)
         if name in before:
             sys.modules[name] = before[name]
+        else:
+            sys.modules.pop(name, None)
 
 
 def _text(path: Path) -> str:
