@@ -177,6 +177,19 @@ def test_sums_shifted_ahead(tmp_path, source):
         kernel_of([convolution(source, GEOMETRIES[0], ("int16", "int16"), "int16", "RELU6", 0, False, remain_shift=4)])
 
 
+def test_a_transposed_sum_is_shifted_with_its_zero_point(tmp_path, source):
+    """The shift ahead rounds sums of inputs with their zero point, which ordinary convolutions have in their biases."""
+    window = {f"{n}_{a}": v for n, v in (("kernel", 3), ("stride", 1), ("dilation", 1)) for a in "xy"}
+    for groups, own, stride, zero in ((1, 5, 2, -7), (2, 3, 1, 900), (6, 1, 1, 4001), (6, 1, 2, 5)):
+        given = {**window, "stride_x": stride, "group": groups, "num_output": groups * own, "remain_shift": 9}
+        given |= {"scale_value": 201, "shift_value": 14}
+        x = Tensor("x", (2, 3, 4, 6), "int16", 1.0, zero)
+        y = Tensor("y", (2, 5, 3 * stride + 3, groups * own), "int16", 1.0, 3)
+        constants = {"weights": source.integers(-128, 128, (own, 3, 3, 6)).astype("int8")}
+        constants |= {"biases": source.integers(-999999, 999999, groups * own).astype("int32")}
+        check(Layer("l", "ConvTranspose", [x], [y], given, constants), source, tmp_path)
+
+
 STORED = {"one": (1,), "channel": (6,), "block": (6, 5)}
 
 

@@ -234,5 +234,6 @@ class _Pixels(DepthwiseFrame):
             words = (a >> 16) + (upper[0] >> 8) + high, (a & 0xFFFF) + ((upper[0] & 255) << 8) + low
             return carried(k, *words, f.low, f.high)
         whole = S.cast(a, "int32") if self.kind == FLOAT else a
-        added = whole if has_ahead_shift(self.layer) else whole + k.channels(f.start.astype(np.int32))
+        none = has_ahead_shift(self.layer) and not f.start.any()
+        added = whole if none else whole + k.channels(f.start.astype(np.int32))
         return k.let(added, low=f.low, high=f.high)

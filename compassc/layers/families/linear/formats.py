@@ -18,6 +18,7 @@ from compassc.build import Expression, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.families.linear.reference import (
+    biases_around_shift,
     has_ahead_shift,
     narrow_weights,
     summed_biases,
@@ -70,7 +71,7 @@ def terms_of(layer: Layer, s: Shape) -> tuple[Array, Array, int | None]:
     else:
         weights = narrow_weights(layer)
     if layer.type != "ConvInteger" and has_ahead_shift(layer):
-        biases = np.zeros_like(biases)
+        biases, _ = biases_around_shift(layer, s.outputs)
     return filters_of(s, layer, weights), biases, fill if s.has_border else None
 
 

@@ -13,7 +13,12 @@ from compassc.dsl import script as S
 from compassc.graph import Layer
 from compassc.ir.dtypes import INT32
 from compassc.layers.emit import finish_ahead, rectify, rectify_float
-from compassc.layers.families.linear.reference import ahead_shift, biases_ahead, has_ahead_shift, summed_biases
+from compassc.layers.families.linear.reference import (
+    ahead_shift,
+    biases_ahead,
+    biases_around_shift,
+    has_ahead_shift,
+)
 from compassc.layers.families.linear.tiles import PIXELS, Shape, padded
 from compassc.layers.kernels import settle
 from compassc.layers.layer_kernel import LayerKernel
@@ -95,8 +100,8 @@ class Frame:
         if not has_ahead_shift(layer):
             return rectify(k, layer, layer.word("with_activation", "NONE"), sums, scale, shift)
         amount, shift = ahead_shift(layer, shift)
-        biases = biases_ahead(summed_biases(layer, self.s.outputs), amount)
-        return finish_ahead(k, layer, sums, amount, biases, scale, shift)
+        _, biases = biases_around_shift(layer, self.s.outputs)
+        return finish_ahead(k, layer, sums, amount, biases_ahead(biases, amount), scale, shift)
 
     def output(
         self, tile: Tile, turns: str, channels: tuple[Expression, Expression], sums: Callable[..., Sums]

@@ -196,11 +196,25 @@ def quantised_transposed_convolution(layer: Layer, x: Array) -> Array:
     weights = _spatial_order(layer, quantised_weights(layer)).astype(np.float64)
     zero, groups = layer.input.scalar_zero, layer.integer("group", 1)
     sums = _transposed(layer, x.astype(np.float64) + zero, weights, groups).astype(np.int64)
-    inner = x.shape[-1] // groups
-    absorbed = [
-        weights[..., g * inner : (g + 1) * inner].reshape(weights.shape[0], -1).sum(1) * zero for g in range(groups)
-    ]
-    return finish(layer, sums, summed_biases(layer, sums.shape[-1]) - np.concatenate(absorbed).astype(np.int64))
+    return finish(layer, sums, summed_biases(layer, sums.shape[-1]) - absorbed(layer, weights))
+
+
+def absorbed(layer: Layer, weights: Array) -> Array:
+    """What the biases of a transposed convolution hold of the input's zero point; weights [O/group,K...,I]."""
+    groups = layer.integer("group", 1)
+    apart = weights.reshape(len(weights), -1, groups, weights.shape[-1] // groups).astype(np.int64, copy=False)
+    return apart.sum((1, 3)).T.reshape(-1) * layer.input.scalar_zero
+
+
+def biases_around_shift(layer: Layer, outputs: int) -> tuple[Array, Array]:
+    """(what is added to sums of stored inputs before they are shifted ahead of the biases, and the biases).
+
+    A transposed convolution adds the zero point to its inputs, so that no bias has a part in it.
+    """
+    biases = summed_biases(layer, outputs)
+    turned = layer.type in ("ConvTranspose", "ConvTranspose3D")
+    before = absorbed(layer, narrow_weights(layer)) if turned else np.zeros_like(biases)
+    return before, biases - before
 
 
 def fully_connected(layer: Layer, x: Array) -> Array:
