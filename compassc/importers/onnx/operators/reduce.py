@@ -36,9 +36,9 @@ Make = Callable[[Building, Value, Sequence[int]], Value]
 
 
 def reduced(b: Building, x: Value, method: str, axes: Sequence[int]) -> Value:
-    """A reduction along axes, which are kept with size 1."""
+    """A reduction along axes, which are kept with size 1; along none, of each element by itself."""
     if not axes:
-        return x
+        return unary(b, x, "Abs") if method in ("L1", "L2") and x.dtype.kind != "u" else x
     if x.array is not None and not x.count:
         return Value.of(_of_nothing(x, method, axes))
     tensor, order = b.stored(x)
