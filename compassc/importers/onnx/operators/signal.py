@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,6 +26,7 @@ def einsum(b: Building, *xs: Value, equation: str) -> Value:
     terms = left.split(",")
     if len(terms) != len(xs):
         raise Refused(f"'{equation}' has {len(terms)} operands, the node {len(xs)}")
+    _check_names(equation, terms, right)
     spelled = _without_dots([*terms, right], [x.rank for x in xs])
     terms, result = spelled[:-1], spelled[-1]
     if "->" not in text:
@@ -42,6 +44,18 @@ def einsum(b: Building, *xs: Value, equation: str) -> Value:
         value = b.squeeze(reduced(b, value, "SUM", gone), gone)
         axes = "".join(c for c in axes if c in result)
     return b.transpose(value, [axes.index(c) for c in result])
+
+
+def _check_names(equation: str, terms: Sequence[str], result: str) -> None:
+    """Refused for what names no axes, and for a result whose axes are not each one of the operands'."""
+    for term in (*terms, result):
+        if not re.fullmatch(r"[A-Za-z]*(\.{3})?[A-Za-z]*", term):
+            raise Refused(f"'{term}' in '{equation}' is no list of axes: expected letters, and '...' once")
+    for name in result.replace(".", ""):
+        if result.count(name) > 1:
+            raise Refused(f"the result of '{equation}' has the axis '{name}' twice")
+        if not any(name in term for term in terms):
+            raise Refused(f"the result of '{equation}' has the axis '{name}', which no operand has")
 
 
 def _without_dots(terms: Sequence[str], ranks: Sequence[int]) -> list[str]:
@@ -64,6 +78,8 @@ def _diagonal(b: Building, x: Value, term: str) -> tuple[Value, str]:
         i = term.index(c)
         j = term.index(c, i + 1)
         size = x.shape[i]
+        if x.shape[j] != size:
+            raise Refused(f"the axis '{c}' of '{term}' has {size} and {x.shape[j]} elements")
         perm = [i, j, *(a for a in range(x.rank) if a not in (i, j))]
         moved = b.transpose(x, perm)
         flat = b.reshape(moved, (size * size, *moved.shape[2:]))

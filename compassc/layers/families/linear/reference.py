@@ -203,7 +203,8 @@ def absorbed(layer: Layer, weights: Array) -> Array:
     """What the biases of a transposed convolution hold of the input's zero point; weights [O/group,K...,I]."""
     groups = layer.integer("group", 1)
     apart = weights.reshape(len(weights), -1, groups, weights.shape[-1] // groups).astype(np.int64, copy=False)
-    return apart.sum((1, 3)).T.reshape(-1) * layer.input.scalar_zero
+    sums: Array = apart.sum((1, 3)).T.reshape(-1)
+    return sums * layer.input.scalar_zero
 
 
 def biases_around_shift(layer: Layer, outputs: int) -> tuple[Array, Array]:
