@@ -113,6 +113,9 @@ the package `onnx`: `pip install "compassc[onnx]"`.
   GlobalMaxPool one of the other numbers, or an infinity where there is none; LpNormalization divides what is beside NaN by its
   smallest norm. Outputs that must show NaN need an IsNaN of what comes before. ArgMax and ArgMin give the place of the first NaN (the last one with
   select_last_index), as NumPy does; ONNX Runtime where it is the first element. TopK takes NaN for infinity.
+- QuantizeLinear with known scales multiplies with their reciprocals, and rounds what has the zero point added, as Quantize
+  layers do: halves go to the other neighbour where the zero point is odd. Casts to floats of 8 bits make their lowest
+  number of NaN, but without `saturate`.
 - Sums do not keep the sign of zero.
 - Limits that a Clip is not given are the largest floats, as until opset 11, and with both of them, or with 0 below, infinities stay.
   Programs of Relay have the limits of the model's opset.

@@ -138,7 +138,7 @@ def quantize_layer(b: Building, x: Value, levels: Levels) -> Value:
 def _spread(b: Conversion, v: Value, x: Value, axis: int, block: int) -> Value:
     """Scales or zero points in a shape that broadcasts against x."""
     if v.count == 1 and not block:
-        return b.reshape(v, (1,))
+        return b.reshape(v, (1,) * bool(x.rank))
     if not block:
         shape = [1] * x.rank
         shape[x.axis(axis)] = v.count

@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 
 from compass_core.arrays import Array
+from compassc.graph.dtypes import numpy_dtype
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import Constant, operator
 from compassc.importers.onnx.operators.elementwise import (
@@ -137,8 +138,10 @@ def _log_sum_exp(b: Building, x: Value, axes: Sequence[int]) -> Value:
 
 def _finite(b: Building, x: Value) -> Value:
     """Of infinities the largest numbers, from which infinities differ."""
-    most = float(np.finfo(np.float32).max)
-    return unary(b, x, "Activation", method="CLIP", clip_min=-most, clip_max=most) if x.dtype == np.float32 else x
+    import ml_dtypes
+
+    most = float(ml_dtypes.finfo(numpy_dtype(stored_type(x.dtype))).max)
+    return unary(b, x, "Activation", method="CLIP", clip_min=-most, clip_max=most)
 
 
 def _declare(name: str, make: Make) -> None:
