@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from compass_core import samples
-from compass_core.arrays import Array
+from compass_core.arrays import Array, has_real_numbers
 from compass_core.errors import CompassError, UsageError
 from compassc.graph import Graph, Tensor
 from compassc.graph.dtypes import numpy_dtype
@@ -44,7 +44,7 @@ def named(graph: Graph, given: Sequence[object] | Mapping[str, object]) -> dict[
     """Arrays by the names of the tensors of a graph's inputs; `given` in their order, or by their or the model's names.
     States may be left out, those of arrays in order all or none.
 
-    CompassError for names that no input has, and for inputs that are missing.
+    CompassError for names that no input has, for inputs that are missing, and for what are no numbers.
     """
     needed = shown_inputs(graph)
     if not isinstance(given, Mapping):
@@ -55,8 +55,8 @@ def named(graph: Graph, given: Sequence[object] | Mapping[str, object]) -> dict[
                 f"{'is' if len(given) == 1 else 'are'} given",
                 code="no-input",
             )
-        return {t.name: np.asarray(value) for t, value in zip(tensors, given, strict=True)}
-    rest = {name: np.asarray(value) for name, value in given.items()}
+        return {t.name: _numbers(value, short_name(graph, t)) for t, value in zip(tensors, given, strict=True)}
+    rest = {name: _numbers(value, name) for name, value in given.items()}
     found: dict[str, Array] = {}
     for tensor in graph.inputs:
         name = tensor.name if tensor.name in rest else short_name(graph, tensor)
@@ -71,6 +71,18 @@ def named(graph: Graph, given: Sequence[object] | Mapping[str, object]) -> dict[
         wrong = ", ".join(f"'{name}'" for name in rest)
         raise CompassError(f"the model has no input {wrong}", code="no-input", help=f"its inputs are {_listed(graph)}")
     return found
+
+
+def _numbers(value: object, name: str) -> Array:
+    """An array, or what makes one. CompassError where it has no real numbers."""
+    try:
+        array: Array = np.asarray(value)
+    except ValueError as error:
+        raise CompassError(f"the input '{name}' makes no array: {error}", code="tensor-dtype") from None
+    if not has_real_numbers(array):
+        found = f"elements of type {array.dtype}" if array.dtype != object else f"objects ({type(value).__name__})"
+        raise CompassError(f"the input '{name}' has {found}, expected real numbers", code="tensor-dtype")
+    return array
 
 
 def samples_of(graph: Graph, arrays: Mapping[str, Array]) -> Iterator[Sample]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from compass_core.arrays import Array, NumpyDType
+from compass_core.arrays import Array, NumpyDType, has_real_numbers
 from compass_core.errors import CompassError
 from compass_runtime import Program
 from compassc.gbuilder.build import GraphOptions, build_model
@@ -121,7 +121,9 @@ class Runnable:
 
 
 def fitting(array: Array) -> Array:
-    """An input. CompassError for whole numbers beyond those that graphs have for its type."""
+    """An input. CompassError for what are no real numbers, and for whole numbers beyond those that graphs have for its type."""
+    if not has_real_numbers(array):
+        raise CompassError(f"an input has elements of type {array.dtype}, expected real numbers", code="tensor-dtype")
     number = unfit(array)
     if number is not None:
         raise CompassError(

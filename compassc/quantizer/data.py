@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from compass_core import files
-from compass_core.arrays import Array
+from compass_core.arrays import Array, has_real_numbers
 from compass_core.errors import CompassError
 from compass_core.errors.suggest import help_for
 from compass_core.reading import arrays
@@ -182,7 +182,7 @@ def _named(given: Mapping[str, Array], graph: Graph, label: str) -> Mapping[str,
 
 
 def _check_kind(array: Array, t: Tensor, label: str) -> None:
-    if array.dtype.kind not in "biuf":
+    if not has_real_numbers(array):
         raise CompassError(f"{label} has {array.dtype} for '{t.name}', expected numbers", code=CODE)
 
 

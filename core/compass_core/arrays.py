@@ -23,6 +23,13 @@ def base_of(array: Array) -> Array:
     return array
 
 
+def has_real_numbers(array: Array) -> bool:
+    """Whether the elements are truth values, whole numbers or floats, those of ml_dtypes among them."""
+    import numpy as np
+
+    return array.dtype.kind in "biuf" or (array.dtype.kind == "V" and array.dtype.type is not np.void)
+
+
 def content_of(array: Array) -> memoryview:
     """The bytes of an array, without a copy where it is contiguous."""
     import numpy as np

@@ -117,6 +117,20 @@ def test_several_inputs_are_told_apart():
         made(a=x, b=y, c=y)
 
 
+@pytest.mark.parametrize(
+    "given", [np.ones((2, 3), complex), np.zeros((2, 3), "M8[s]"), [["1"] * 3] * 2, {1}, [[1], [1, 2]]]
+)
+def test_what_are_no_real_numbers_is_refused(given):
+    g = GraphBuilder("net")
+    x = g.input("x", (2, 3), "float32")
+    (top,) = g.layer("Negative", [x], name="less", outputs=[(x.shape, x.dtype)])
+    made = compassc.compile(g.finish([top]))
+    for call in (lambda: made(given), lambda: made(x=given), lambda: made(given, raw=True)):
+        with pytest.raises(CompassError, match="input 'x' (has|makes)") as caught:
+            call()
+        assert caught.value.code == "tensor-dtype"
+
+
 def test_a_program_of_torch_is_compiled_by_its_importer(model, monkeypatch):
     from compassc.importers import torch as importer
 
