@@ -255,7 +255,7 @@ def _sample_by_sample(one: Layer, pair: Layer) -> bool:
     if pair.type in ("Concat", "Softmax"):
         return pair.axis("axis", -1) != 0
     same_rank = len(pair.inputs) < 2 or len({len(t.shape) for t in (*pair.inputs, *pair.outputs)}) == 1
-    return pair.type == "Input" or pair.type in fast_layers() and same_rank
+    return pair.type == "Input" or pair.type in RECURRENT or pair.type in fast_layers() and same_rank
 
 
 def near(a: Array, b: Array) -> bool:
