@@ -179,14 +179,15 @@ $(DEVELOPED): $(INSTALLED)
 	@$(BIN)/python $(PIP) install --editable '.[dev$(if $(CLANG),$(COMMA)$(CLANG))]'
 	@touch $@
 
-$(ENGINE): $(INSTALLED) $(wildcard sim/engine/* sim/compass_sim/build.py runtime/native/* runtime/include/*)
+$(ENGINE): $(INSTALLED) $(wildcard sim/engine/* sim/compass_sim/build.py runtime/native/* runtime/include/* compassc/layers/float_loops.*)
 	@$(BIN)/python -m compass_sim.build
 	@$(BIN)/python -m compass_runtime.clibrary
+	@$(BIN)/python -m compassc.layers.float_loops
 	@touch $@
 
 clean:
 	rm -rf build dist examples/build .pytest_cache .mypy_cache .ruff_cache .hypothesis $(ENGINE) sim/compass_sim/_bin \
-	  runtime/compass_runtime/_lib
+	  runtime/compass_runtime/_lib compassc/targets/_lib
 	find . -path ./$(VENV) -prune -o \( -name __pycache__ -o -name '*.compass' \) -type d -print0 | xargs -0 rm -rf
 	find . -path ./$(VENV) -prune -o \( -name aipu.bin -o -name 'output*.npy' \) -type f -print0 | xargs -0 rm -f
 

@@ -6,13 +6,14 @@ In the type of the weights: real numbers, or whole ones whose sums that type hol
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compassc.graph import LayerError
+from compassc.layers.float_loops import channel_sums, takes_channels
 from compassc.layers.threads import in_one_piece, spread
 from compassc.layers.windows import Window, padded
 
@@ -154,10 +155,14 @@ def _split(views: Array, groups: int) -> Array:
 
 def _by_channel(x: Array, weights: Array, window: Window, positions: tuple[int, ...]) -> Sums:
     """Each cell of the window at a time; output channel o sees the input channel o div multiplier."""
-    multiplier, columns = weights.shape[0] // x.shape[-1], positions[-1]
-    cells = strips(np.repeat(x, multiplier, -1) if multiplier > 1 else x, window, positions)
+    multiplier = weights.shape[0] // x.shape[-1]
+    wide = np.repeat(x, multiplier, -1) if multiplier > 1 else x
+    factors = np.ascontiguousarray(weights.reshape(len(weights), -1).T)
+    if takes_channels(wide, factors):
+        return partial(_in_one_go, wide, factors, window)
+    cells = strips(wide, window, positions)
     # a factor for each number of a line of the image: one long loop, and not one per column
-    filters = np.tile(weights.reshape(len(weights), -1).T, columns)
+    filters = np.tile(factors, positions[-1])
 
     def sums_at(place: Place, own: Array) -> None:
         sums = own.reshape(*own.shape[:-2], -1)
@@ -169,6 +174,11 @@ def _by_channel(x: Array, weights: Array, window: Window, positions: tuple[int, 
                 np.multiply(seen, filters[i, : sums.shape[-1]], out=sums)
 
     return sums_at
+
+
+def _in_one_go(x: Array, factors: Array, window: Window, place: Place, sums: Array) -> None:
+    samples, rows = place
+    channel_sums(x[samples, rows.start * window.stride[0] :], factors, window, sums)
 
 
 def strips(x: Array, window: Window, positions: tuple[int, ...]) -> Callable[[Place], Iterator[Array]]:

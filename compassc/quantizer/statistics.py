@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compassc.layers.float_loops import counts, extremes
 
 BINS = 4096
 """Of a histogram, half of them on each side of zero."""
@@ -36,8 +38,9 @@ class Portion(NamedTuple):
         if not values.size:
             return cls({}, values)
         rows = values.reshape(samples, -1)
-        least, most = rows.min(1), rows.max(1)
-        if not (np.isfinite(least).all() and np.isfinite(most).all()):
+        # copied, for the values are forgotten before they are binned
+        least, most, binned = extremes(rows, -(-rows.size // MOST_BINNED) if histogram else 0)
+        if not all(map(isfinite, (*least.tolist(), *most.tolist()))):
             raise NotFinite("NaN" if np.isnan(least).any() or np.isnan(most).any() else "infinite values")
         fields = {"running_least": least, "running_most": most}
         if moments:
@@ -45,10 +48,7 @@ class Portion(NamedTuple):
             away = np.abs(rows - mean[:, None].astype(np.float32))
             spread = np.sqrt(np.square(away, dtype=np.float64).sum(1) / max(rows.shape[1] - 1, 1))
             fields |= {"mean": mean, "std": spread, "mad": away.mean(1, dtype=np.float64)}
-        if not histogram:
-            return cls(fields, np.zeros(0, np.float32))
-        # copied, for the values are forgotten before they are binned
-        return cls(fields, rows.reshape(-1)[:: -(-rows.size // MOST_BINNED)].copy())
+        return cls(fields, binned)
 
 
 @dataclass
@@ -90,16 +90,17 @@ class Record:
         """Takes in what there is of some samples, in their order."""
         if not portion.fields:
             return
-        least, most = portion.fields["running_least"], portion.fields["running_most"]
-        self.least, self.most = min(self.least, float(least.min())), max(self.most, float(most.max()))
-        for key, each in portion.fields.items():
+        fields = {key: each.tolist() for key, each in portion.fields.items()}
+        least, most = min(fields["running_least"]), max(fields["running_most"])
+        self.least, self.most = min(self.least, least), max(self.most, most)
+        for key, each in fields.items():
             value = getattr(self, key)
-            for i, new in enumerate(each.tolist()):
+            for i, new in enumerate(each):
                 value = new if not self.batches + i else momentum * value + (1 - momentum) * new
             setattr(self, key, value)
         if portion.binned.size:
-            self._count(portion.binned, max(abs(float(least.min())), abs(float(most.max()))))
-        self.batches += len(least)
+            self._count(portion.binned, max(abs(least), abs(most)))
+        self.batches += len(fields["running_least"])
 
     def _count(self, values: Array, largest: float) -> None:
         if not self.counts.size:
@@ -109,9 +110,7 @@ class Record:
             quarter = BINS // 4
             self.counts = np.pad(self.counts.reshape(-1, 2).sum(1), quarter)
             self.bound *= 2
-        at = np.add(values, self.bound, dtype=np.float64)
-        at *= BINS / (2 * self.bound)
-        found = np.bincount(at.astype(np.intp), minlength=BINS + 1)
+        found = counts(values, self.bound, BINS)
         self.counts += found[:BINS]
         self.counts[-1] += found[BINS]  # of the bound itself
 

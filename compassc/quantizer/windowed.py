@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import inf
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compassc.graph import Layer
-from compassc.layers.families.linear.reference import groups_of
+from compassc.layers.families.linear.reference import float_biases, groups_of
+from compassc.layers.float_loops import finish
 from compassc.layers.rectify import rectify_float
 from compassc.layers.threads import spread
 from compassc.layers.window_products import STRIP, Place, places, strips, window_sums
@@ -17,26 +19,25 @@ from compassc.layers.windows import Window, padded, window_of
 
 Fast = Callable[..., Array]
 """Gives the one output of a layer for its inputs."""
+LIMITS = {"NONE": (-inf, inf), "RELU": (0.0, inf), "RELU6": (0.0, 6.0)}
+"""Of results, by rectifiers that limit them and do no more."""
 PER_ELEMENT = ("PRELU",)
 """Activations that may have numbers for single elements of the whole output."""
 
 
+def limits_of(layer: Layer) -> tuple[float, float]:
+    """Of sums in the end, by the rectifiers that do no more."""
+    return LIMITS.get(layer.word("with_activation", "NONE"), (-inf, inf))
+
+
 def rectifier(layer: Layer) -> Callable[[Array], Array]:
-    """What the layer does to its sums in the end; it may overwrite them."""
+    """What the layer does to its sums when they are limited; it may overwrite them."""
     method = layer.word("with_activation", "NONE")
-    if method == "NONE":
-        return lambda sums: sums
-    if method == "RELU":
-        return lambda sums: np.maximum(sums, np.float32(0), out=sums)
-    if method == "RELU6":
-        return lambda sums: np.clip(sums, np.float32(0), np.float32(6), out=sums)
-    return partial(rectify_float, layer, method)
+    return (lambda sums: sums) if method in LIMITS else partial(rectify_float, layer, method)
 
 
 def biases_of(layer: Layer, outputs: int) -> Array:
-    if "biases" not in layer.constants:
-        return np.zeros(outputs, np.float32)
-    return layer.constants["biases"].reshape(-1).astype(np.float32)
+    return float_biases(layer, outputs).astype(np.float32)
 
 
 def convolution(layer: Layer) -> Fast | None:
@@ -45,11 +46,11 @@ def convolution(layer: Layer) -> Fast | None:
         return None
     line = np.tile(biases_of(layer, weights.shape[0]), layer.output.shape[-2])
     whole = layer.word("with_activation", "NONE") in PER_ELEMENT
-    groups, activated = groups_of(layer), rectifier(layer)
+    groups, limits, activated = groups_of(layer), limits_of(layer), rectifier(layer)
 
     def end(sums: Array) -> Array:
         lines = sums.reshape(*sums.shape[:-2], -1)
-        lines += line[: lines.shape[-1]]
+        finish(lines, line[: lines.shape[-1]], *limits)
         return sums if whole else activated(sums)
 
     def made(x: Array) -> Array:

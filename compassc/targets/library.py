@@ -44,7 +44,7 @@ _CALLS = ("-fhosted", *(f"-Werror={kind}" for kind in ("incompatible-library-red
 """Flags where functions of C are called: those of the C library that clang knows have their own types."""
 _X86_ONLY = ("-mno-gfni",)  # clang 23 shifts bytes of a selected constant wrongly with it
 _SMALL_FLOATS = re.compile(r"\bb?float16\b(?!;)|\bhalf\b|\bbfloat\b")
-_LINK = ("-shared", "-z", "now", "-z", "relro", "-z", "noexecstack", "-s")
+LINK = ("-shared", "-z", "now", "-z", "relro", "-z", "noexecstack", "-s")
 _KERNEL = "kernel.c"
 TOGETHER = 4
 """Kernels for one process of clang: starting it costs more than compiling a small one, yet all processors are to be busy."""
@@ -66,7 +66,7 @@ class Library:
 
     @cached_property
     def link(self) -> tuple[str, ...]:
-        return (*_LINK, "-z", "defs") if self.calls else _LINK
+        return (*LINK, "-z", "defs") if self.calls else LINK
 
     @cached_property
     def shared(self) -> dict[str, bytes]:
@@ -87,7 +87,7 @@ class Library:
         texts = {name: text.encode() for name, text in self.sources.items()} if kernel is None else {"kernel.o": kernel}
         cache = Cache()
         try:
-            made = partial(_compile, {**texts, **self.shared}, self.flags, self.link)
+            made = partial(compile_texts, {**texts, **self.shared}, self.flags, self.link)
             found = cache.get("host", self.key) or cache.put("host", self.key, made)
         except ToolchainError as error:
             raise _refused(error, self.calls) or _of_processor(error, self.target) from error
@@ -240,7 +240,8 @@ def _object(source: Path, flags: Sequence[str]) -> bytes:
     return found.read_bytes()
 
 
-def _compile(given: dict[str, bytes], flags: Sequence[str], link: Sequence[str], output: Path) -> None:
+def compile_texts(given: dict[str, bytes], flags: Sequence[str], link: Sequence[str], output: Path) -> None:
+    """Texts, and objects, by their file names to a library. ToolchainError with clang's words where that fails."""
     with tempfile.TemporaryDirectory(prefix="compassc-host-") as folder:
         paths = [Path(folder, name) for name in given]
         for path in paths:

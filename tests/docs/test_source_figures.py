@@ -26,7 +26,7 @@ class Figures(NamedTuple):
     """Files of packages that make kernels, which are IR, with statements of kernels as text."""
 
 
-BUDGET = Figures(local_imports=349, any_types=1252, largest_file=610, largest_function=70, kernel_texts=0)
+BUDGET = Figures(local_imports=350, any_types=1252, largest_file=610, largest_function=70, kernel_texts=0)
 SLACK = 0.05
 """The part of a number by which a figure may be smaller before the number has to follow."""
 KERNELS = ("layers", "te", "tir", "topi", "operators", "passes", "codegen")

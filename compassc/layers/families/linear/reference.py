@@ -49,7 +49,7 @@ def summed_biases(layer: Layer, outputs: int) -> Array:
     return biases + _constant_or_number(layer, "biases_zp")
 
 
-def _float_biases(layer: Layer, outputs: int) -> Array:
+def float_biases(layer: Layer, outputs: int) -> Array:
     if "biases" not in layer.constants:
         return np.zeros(outputs, np.float64)
     biases = layer.constants["biases"].reshape(-1).astype(np.float64)
@@ -138,7 +138,7 @@ def _windowed(
 def convolution(layer: Layer, x: Array) -> Array:
     """In float64, as the sums of float32 products are defined."""
     weights = _spatial_order(layer, layer.constant("weights")).astype(np.float64)
-    biases, method = _float_biases(layer, weights.shape[0]), layer.word("with_activation", "NONE")
+    biases, method = float_biases(layer, weights.shape[0]), layer.word("with_activation", "NONE")
     return _windowed(layer, x, weights, 0.0, np.float64, lambda sums: rectify_float(layer, method, sums + biases))
 
 
@@ -188,7 +188,7 @@ def _transposed(layer: Layer, x: Array, weights: Array, groups: int) -> Array:
 def transposed_convolution(layer: Layer, x: Array) -> Array:
     weights = _spatial_order(layer, layer.constant("weights")).astype(np.float64)
     sums = _transposed(layer, x.astype(np.float64), weights, layer.integer("group", 1))
-    return rectify_float(layer, layer.word("with_activation", "NONE"), sums + _float_biases(layer, sums.shape[-1]))
+    return rectify_float(layer, layer.word("with_activation", "NONE"), sums + float_biases(layer, sums.shape[-1]))
 
 
 def quantised_transposed_convolution(layer: Layer, x: Array) -> Array:
@@ -221,7 +221,7 @@ def biases_around_shift(layer: Layer, outputs: int) -> tuple[Array, Array]:
 def fully_connected(layer: Layer, x: Array) -> Array:
     weights = layer.constant("weights").astype(np.float32)
     weights = weights.reshape(weights.shape[0], -1)
-    sums = x.astype(np.float32) @ weights.T + _float_biases(layer, weights.shape[0]).astype(np.float32)
+    sums = x.astype(np.float32) @ weights.T + float_biases(layer, weights.shape[0]).astype(np.float32)
     return rectify_float(layer, layer.word("with_activation", "NONE"), sums)
 
 

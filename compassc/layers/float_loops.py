@@ -1,0 +1,231 @@
+"""Loops over float32 that NumPy would pass memory many times for, in C; where there is no library of them, in NumPy.
+
+Both give the same bits, so that statistics and what is quantised by them do not depend on it: each operation is rounded by
+itself, in one order. `python -m compassc.layers.float_loops` builds the library, for set-up.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from compass_core.arrays import Array
+from compass_core.errors import CompassError, ToolchainError, render
+from compassc.layers.windows import Window
+from compassc.targets import host_math
+
+if TYPE_CHECKING:
+    from compassc.targets.own_library import OwnLibrary
+
+F32 = np.float32
+MOST_BINS = 4096
+"""Of a histogram by the library."""
+
+
+class _Shape(ctypes.Structure):
+    """Of an output [samples, rows, columns, channels]; distances in its image, in numbers; cells of the window, and their
+    distances."""
+
+    _fields_ = [
+        (name, ctypes.c_long)
+        for name in "samples rows columns channels of_sample of_row of_column high wide of_cell_row of_cell_column".split()
+    ]
+
+
+_POINTER, _COUNT, _NUMBER, _DOUBLE = ctypes.c_void_p, ctypes.c_long, ctypes.c_float, ctypes.c_double
+_EACH = ("exp", "sigmoid", "silu", "erf", "gelu")
+_ARGUMENTS: Mapping[str, tuple[type, ...]] = {
+    "extremes": (_POINTER, _COUNT, _COUNT, _POINTER, _POINTER, _COUNT, _POINTER),
+    "counts": (_POINTER, _COUNT, _DOUBLE, _DOUBLE, _COUNT, _POINTER),
+    "finish": (_POINTER, _COUNT, _COUNT, _POINTER, _NUMBER, _NUMBER),
+    "channel_sums": (_POINTER, _POINTER, _POINTER, ctypes.POINTER(_Shape)),
+    **{f"each_{name}": (_POINTER, _POINTER, _COUNT) for name in _EACH},
+}
+_DTYPE = np.dtype(F32)
+_lock = threading.Lock()
+_found: list[ctypes.CDLL | None] = []
+
+
+def _library() -> ctypes.CDLL | None:
+    """None where there is none, and it cannot be built."""
+    if not _found:
+        with _lock:
+            if not _found:
+                _found.append(_loaded())
+    return _found[0]
+
+
+def _loaded() -> ctypes.CDLL | None:
+    try:
+        library = ctypes.CDLL(str(own_library().path()))
+    except (ToolchainError, OSError) as error:
+        logging.getLogger("Compass").debug("float layers are computed by NumPy alone: %s", error)
+        return None
+    for name, arguments in _ARGUMENTS.items():
+        function = getattr(library, name)
+        function.argtypes, function.restype = arguments, ctypes.c_int if name == "counts" else None
+    return library
+
+
+def own_library() -> OwnLibrary:
+    """The library, which need not be built."""
+    from compassc.targets.own_library import OwnLibrary
+
+    loops = Path(__file__).with_suffix(".c").read_text(encoding="utf-8")
+    return OwnLibrary("float_loops", loops + "\n".join(host_math.texts_of("exp", "Lanes", "Whole").values()) + "\n")
+
+
+def _takes(*arrays: Array) -> ctypes.CDLL | None:
+    """The library, where it takes these arrays: of float32, without gaps."""
+    return _library() if all(a.dtype is _DTYPE and a.flags.c_contiguous for a in arrays) else None
+
+
+def extremes(rows: Array, step: int = 0) -> tuple[Array, Array, Array]:
+    """The smallest and the largest number of each row [n, many], NaN where there is one in it; a zero is positive. And of all
+    numbers, one row after the other, a copy of each `step`th; of none where that is 0."""
+    if (library := _takes(rows)) is None:
+        taken = rows.reshape(-1)[::step].copy() if step else np.empty(0, F32)
+        return rows.min(1) + F32(0), rows.max(1) + F32(0), taken
+    least, most = found = np.empty((2, len(rows)), F32)
+    taken, start = np.empty(-(-rows.size // step) if step else 0, F32), found.ctypes.data
+    library.extremes(rows.ctypes.data, *rows.shape, start, start + least.nbytes, step, taken.ctypes.data)
+    return least, most, taken
+
+
+def counts(values: Array, bound: float, bins: int) -> Array:
+    """How many values [n], which lie in -bound to bound, fall into so many equal bins between these; one more of `bound`."""
+    factor = bins / (2 * bound)
+    if bins <= MOST_BINS and (library := _takes(values)) is not None:
+        found = np.empty(bins + 1, np.int64)
+        if not library.counts(values.ctypes.data, values.size, bound, factor, bins, found.ctypes.data):
+            return found
+    at = np.add(values, bound, dtype=np.float64)
+    at *= factor
+    return np.bincount(at.astype(np.intp), minlength=bins + 1)
+
+
+def finish(sums: Array, line: Array, least: float = -inf, most: float = inf) -> None:
+    """Adds a line [many] to each of the lines of sums [..., many], and limits them; zeros are positive where `least` is. ValueError where
+    they do not fit."""
+    if sums.shape[-1:] != line.shape:
+        raise ValueError(f"a line of {list(line.shape)} for sums of {list(sums.shape)}")
+    if (library := _takes(sums, line)) is not None:
+        library.finish(sums.ctypes.data, sums.size // max(line.size, 1), line.size, line.ctypes.data, least, most)
+        return
+    sums += line
+    if (least, most) != (-inf, inf):
+        np.clip(sums, F32(least), F32(most), out=sums)
+    if not least:
+        sums += F32(0)
+
+
+def channel_sums(image: Array, filters: Array, window: Window, out: Array) -> None:
+    """Writes the sums of what each cell of a window sees in a channel times its factor, cell after cell, where
+    `takes_channels` says so.
+
+    image [n, h, w, C], whose rows have no gaps, filters [cells, C], out [n, rows, columns, C] of float32 without gaps.
+    """
+    library = _library()
+    assert library is not None and out.dtype is _DTYPE and out.flags.c_contiguous
+    of_sample, of_row, of_column = (s // image.itemsize for s in image.strides[:3])
+    (down, right), (high, wide), (lower, further) = window.stride, window.kernel, window.dilation
+    steps = (of_sample, of_row * down, of_column * right, high, wide, of_row * lower, of_column * further)
+    library.channel_sums(out.ctypes.data, image.ctypes.data, filters.ctypes.data, _Shape(*out.shape, *steps))
+
+
+def takes_channels(image: Array, filters: Array) -> bool:
+    """Whether there is a library for such sums."""
+    return image.ndim == 4 and _takes(image, filters) is not None
+
+
+def each(name: str, values: Array, out: Array) -> None:
+    """Writes a function of `FUNCTIONS` of each number."""
+    if (library := _takes(values, out)) is not None:
+        getattr(library, f"each_{name}")(out.ctypes.data, values.ctypes.data, values.size)
+    else:
+        out[...] = FUNCTIONS[name](values)
+
+
+def _exp(x: Array) -> Array:
+    """As `host_math` has it: 2 to a whole power times a polynomial of what is left."""
+    at = np.clip(x, F32(-105), F32(89.5))
+    turns = at * F32(float.fromhex("0x1.715476p+0"))
+    turns += F32(3 << 22)
+    n = turns - F32(3 << 22)
+    at -= n * F32(float.fromhex("0x1.62e400p-1"))
+    at -= n * F32(float.fromhex("0x1.7f7d1cp-20"))
+    made = np.full_like(at, host_math.EXP[-1])
+    for factor in host_math.EXP[-2::-1]:
+        made *= at
+        made += F32(factor)
+    made *= at * at
+    made += at
+    made += F32(1)
+    power = turns.view(np.int32) - np.int32(0x4B400000)
+    half = power >> 1
+    for part in (half, power - half):
+        made *= ((part + np.int32(127)) << 23).view(F32)
+    return made
+
+
+def _sigmoid(x: Array) -> Array:
+    made = _exp(np.negative(x))
+    made += F32(1)
+    np.divide(F32(1), made, out=made)
+    return made
+
+
+def _erf(x: Array) -> Array:
+    """The error function to 1e-6, by the approximation 7.1.26 of Abramowitz and Stegun."""
+    bell = np.abs(x)
+    t = bell * F32(0.3275911)
+    t += F32(1)
+    np.divide(F32(1), t, out=t)
+    series = t * F32(1.061405429)
+    for factor in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
+        series += F32(factor)
+        series *= t
+    bell *= bell
+    series *= _exp(np.negative(bell, out=bell))
+    np.subtract(F32(1), series, out=series)
+    np.copysign(series, x, out=series)
+    return series
+
+
+def _gelu(x: Array) -> Array:
+    made = _erf(x * F32(0.5**0.5))
+    made += F32(1)
+    made *= x * F32(0.5)
+    return made
+
+
+FUNCTIONS: Mapping[str, Callable[[Array], Array]] = {
+    "exp": _exp,
+    "sigmoid": _sigmoid,
+    "silu": lambda x: x * _sigmoid(x),
+    "erf": _erf,
+    "gelu": _gelu,
+}
+"""Functions of single numbers, in NumPy."""
+
+
+def main() -> int:
+    """Builds the library beside `compassc.targets.own_library`; the exit code of the error otherwise."""
+    try:
+        print(own_library().install())
+    except CompassError as error:
+        print(render(error), file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
