@@ -24,30 +24,34 @@ def _flipped(layer: Layer, x: Array) -> Array:
     return np.flip(x, 1) if layer.word("direction", "FORWARD") == "REVERSE" else x
 
 
-def _weights(layer: Layer, gates: int) -> tuple[Array, Array, int]:
-    """`split_weights` in the type of the sums; a product of two types would convert them at each step."""
+def _products(layer: Layer, gates: int, x: Array) -> tuple[Array, Array, Array, int]:
+    """The sums of the inputs of all steps [steps, samples, ...], made at once, with the biases of as many; the weights of the state,
+    transposed; all biases; the size of a cell. In the type that statistics are of."""
     wx, wh, cell = split_weights(layer, gates)
-    return wx.astype(np.float64), wh.astype(np.float64), cell
+    biases = layer.constant("biases").reshape(-1).astype(np.float32)
+    steps = np.ascontiguousarray(_flipped(layer, x).transpose(1, 0, 2), np.float32)
+    sums = steps.reshape(-1, steps.shape[-1]) @ wx.astype(np.float32).T
+    sums += biases[: len(wx)]
+    return sums.reshape(*steps.shape[:2], -1), wh.astype(np.float32).T, biases, cell
 
 
 def _in_steps(made: Mapping[str, list[Array]]) -> dict[str, Array]:
-    """Values of each step as [samples, steps, ...], in the type that statistics are of."""
-    return {name: np.stack(values, 1, dtype=np.float32, casting="same_kind") for name, values in made.items()}
+    """Values of each step as [samples, steps, ...]."""
+    return {name: np.stack(values, 1) for name, values in made.items()}
 
 
 def lstm(layer: Layer, x: Array, h: Array, c: Array) -> Mapping[str, Array]:
     """Sums before the gates, the gates, the cell state before and after each step."""
-    wx, wh, cell = _weights(layer, 4)
-    biases = layer.constant("biases").reshape(-1)
-    forget = layer.number("forget_bias", 0)
-    hidden, state = (v.reshape(-1, cell).astype(np.float64) for v in (h, c))
+    sums, wh, _, cell = _products(layer, 4, x)
+    forget = np.float32(layer.number("forget_bias", 0))
+    hidden, state = (v.reshape(-1, cell).astype(np.float32) for v in (h, c))
     made: dict[str, list[Array]] = {name: [] for name in ("gates", "candidates", "cells", "hidden", "gates_out",
                                                           "candidates_out", "cells_out")}  # fmt: skip
     found: dict[str, Array] = {}
     if hidden.shape[0] == x.shape[0]:
         made["hidden"].append(hidden)  # it has the scale of the states that follow
-    for t, xt in enumerate(_flipped(layer, x.astype(np.float64)).transpose(1, 0, 2)):
-        s = xt @ wx.T + hidden @ wh.T + biases
+    for t, xt in enumerate(sums):
+        s = xt + hidden @ wh
         i, g, f, o = np.split(s, 4, -1)
         f = f + forget
         made["gates"] += [i, f, o]
@@ -65,21 +69,20 @@ def lstm(layer: Layer, x: Array, h: Array, c: Array) -> Mapping[str, Array]:
 
 
 def gru(layer: Layer, x: Array, h: Array) -> Mapping[str, Array]:
-    wx, wh, cell = _weights(layer, 3)
-    biases = layer.constant("biases").reshape(-1)
+    sums, wh, biases, cell = _products(layer, 3, x)
     first, two = layer.type == "GRUv1", 2 * cell
-    hidden = h.reshape(-1, cell).astype(np.float64)
+    of_gates, of_candidate = np.ascontiguousarray(wh[:, :two]), np.ascontiguousarray(wh[:, two:])
+    hidden = h.reshape(-1, cell).astype(np.float32)
     names = ("gates", "gates_out", "candidates", "candidates_out", "hidden", "recurrent")
     made: dict[str, list[Array]] = {name: [] for name in names}
     if hidden.shape[0] == x.shape[0]:
         made["hidden"].append(hidden)
-    for xt in _flipped(layer, x.astype(np.float64)).transpose(1, 0, 2):
-        s = xt @ wx.T
-        gates = s[:, :two] + hidden @ wh[:two].T + biases[:two]
+    for xt in sums:
+        gates = xt[:, :two] + hidden @ of_gates
         opened = sigmoid(gates)
-        r, u = np.split(opened, 2, -1)
-        own = hidden @ wh[two:].T + biases[3 * cell :] if first else (r * hidden) @ wh[two:].T
-        candidate = s[:, two:] + biases[two : 3 * cell] + (r * own if first else own)
+        r, u = opened[:, :cell], opened[:, cell:]
+        own = hidden @ of_candidate + biases[3 * cell :] if first else (r * hidden) @ of_candidate
+        candidate = xt[:, two:] + (r * own if first else own)
         new = np.tanh(candidate)
         hidden = (1 - u) * new + u * hidden
         for name, value in zip(names, (gates, opened, candidate, new, hidden, own), strict=True):
@@ -89,12 +92,12 @@ def gru(layer: Layer, x: Array, h: Array) -> Mapping[str, Array]:
 
 def rnn(layer: Layer, x: Array, h: Array) -> Mapping[str, Array]:
     """Sums before the activation, and the states."""
-    wx, wh, cell = _weights(layer, 1)
-    biases, name = layer.constant("biases").reshape(-1), layer.word("activations", "TANH")
-    hidden = h.reshape(-1, cell).astype(np.float64)
+    products, wh, _, cell = _products(layer, 1, x)
+    name = layer.word("activations", "TANH")
+    hidden = h.reshape(-1, cell).astype(np.float32)
     made: dict[str, list[Array]] = {"sums": [], "hidden": [hidden] if hidden.shape[0] == x.shape[0] else []}
-    for xt in _flipped(layer, x.astype(np.float64)).transpose(1, 0, 2):
-        sums = xt @ wx.T + hidden @ wh.T + biases
+    for xt in products:
+        sums = xt + hidden @ wh
         if name == "CLIP":
             hidden = np.clip(sums, layer.number("clip_min"), layer.number("clip_max"))
         else:
