@@ -235,8 +235,9 @@ def evaluate(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
     return evaluator(layer)(inputs)
 
 
-def evaluator(layer: Layer) -> Callable[[Sequence[Array]], list[Array]]:
-    """`evaluate` of a layer that is evaluated more than once: what does not depend on the inputs is checked here."""
+def evaluator(layer: Layer, shared: bool = False) -> Callable[[Sequence[Array]], list[Array]]:
+    """`evaluate` of a layer that is evaluated more than once: what does not depend on the inputs is checked here. `shared`: outputs
+    may lie in the memory of inputs and constants."""
     from compassc.layers.costs import check_cost
 
     declared = find_type(layer.type)
@@ -251,20 +252,20 @@ def evaluator(layer: Layer) -> Callable[[Sequence[Array]], list[Array]]:
     reference = declared.quantised if layer.is_quantised and declared.quantised else declared.float
     if reference is None:
         raise LayerError(f"{layer.type} has no {'quantised' if layer.is_quantised else 'float'} form")
-    return partial(_referenced, layer, reference)
+    return partial(_referenced, layer, reference, shared)
 
 
-def _referenced(layer: Layer, reference: Reference, inputs: Sequence[Array]) -> list[Array]:
+def _referenced(layer: Layer, reference: Reference, shared: bool, inputs: Sequence[Array]) -> list[Array]:
     with np.errstate(all="ignore"), consistent(layer):
         given = reference(layer, *inputs)
     results = [np.asarray(given)] if isinstance(given, (np.ndarray, np.generic)) else list(given)
     if len(results) != len(layer.outputs):
         raise LayerError(f"it has {len(layer.outputs)} outputs, {layer.type} gives {len(results)}")
-    return [store(r, t.dtype, t.shape, t.name) for r, t in zip(results, layer.outputs, strict=True)]
+    return [store(r, t.dtype, t.shape, t.name, shared) for r, t in zip(results, layer.outputs, strict=True)]
 
 
-def store(values: Array, dtype: str, shape: Sequence[int], name: str = "") -> Array:
-    """The values as a data type holds them.
+def store(values: Array, dtype: str, shape: Sequence[int], name: str = "", shared: bool = False) -> Array:
+    """The values as a data type holds them; `shared`: they themselves where they are of it already.
 
     Integers: NaN gives 0, the rest is limited to the type and loses its fraction. Floats: finite values are limited
     to the largest finite one and rounded.
@@ -283,7 +284,7 @@ def store(values: Array, dtype: str, shape: Sequence[int], name: str = "") -> Ar
         return values.astype(numpy_dtype(dtype))
     target = np.dtype(numpy_dtype(dtype))
     if target.itemsize >= 4:
-        return values.astype(target)
+        return values.astype(target, copy=not shared)
     import ml_dtypes
 
     largest = float(ml_dtypes.finfo(target).max)

@@ -5,7 +5,7 @@ Values are forgotten when the last layer that takes them is done.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -38,6 +38,8 @@ RETYPED = ("Cast", "Quantize", "DeQuantize")
 """Layers that give what they take in another type."""
 AT_ONCE = 64
 """The most samples that are run together."""
+PARTS = 4
+"""Groups of samples that processors share, or a multiple of it."""
 MOST_BYTES = 1 << 25
 """Of all tensors of a batch together: with larger ones the caches are too small, and there is nothing to be saved."""
 MOST_SIDE_BY_SIDE = 1 << 29
@@ -48,10 +50,10 @@ def step(layer: Layer) -> Step:
     """How a float layer is computed. LayerError, here or then, when its form is not one the reference has."""
     maker = fast_layers().get(layer.type)
     if maker is None or any(t.dtype != "float32" for t in (*layer.inputs, *layer.outputs)):
-        return evaluator(layer)
+        return evaluator(layer, shared=True)
     check_cost(layer)
     fast = maker(layer)
-    return evaluator(layer) if fast is None else partial(_computed, layer, fast)
+    return evaluator(layer, shared=True) if fast is None else partial(_computed, layer, fast)
 
 
 def _computed(layer: Layer, fast: Fast, inputs: Sequence[Array]) -> list[Array]:
@@ -107,8 +109,8 @@ def run_all(
     keep_memory()
     source, computed = iter(samples), Steps()
     first = list(islice(source, 2))
-    size = at_once(graph) if len(first) == 2 else 1
-    batches, rows = together(graph, first, computed) if size > 1 else (None, False)
+    size = even(at_once(graph), samples) if len(first) == 2 else 1
+    batches, rows = together(graph, first, computed, size=size) if size > 1 else (None, False)
     if batches is None or in_order and not rows:
         size = 1
 
@@ -149,6 +151,15 @@ def at_once(graph: Graph) -> int:
     if not graph.inputs or any(not t.shape or t.shape[0] != 1 for t in graph.inputs):
         return 1
     return max(1, min(AT_ONCE, MOST_BYTES // max(_bytes_of_one(graph), 1)))
+
+
+def even(size: int, samples: Iterable[Sample]) -> int:
+    """How many samples, at most `size`, groups have that are as large as each other, and a multiple of `PARTS`, where it is known
+    how many samples there are."""
+    if not isinstance(samples, Sized) or len(samples) <= size:
+        return size
+    groups = -(-len(samples) // size)
+    return -(-len(samples) // (-(-groups // PARTS) * PARTS))
 
 
 def _bytes_of_one(graph: Graph) -> int:
@@ -201,17 +212,18 @@ def _constant_behind(makers: Mapping[str, Layer], t: Tensor) -> Tensor | None:
 
 
 def together(
-    graph: Graph, two: Sequence[Sample], computed: Compute = compute, exact: bool = False
+    graph: Graph, two: Sequence[Sample], computed: Compute = compute, exact: bool = False, size: int = 2
 ) -> tuple[Batches | None, bool]:
     """The graph for several samples at once, and whether each sample's values stay in one piece in every tensor; None
-    where it gives something else than for each of `two` samples. `exact`: integers count, too, and to the bit."""
+    where it gives something else than for each of `two` samples. `exact`: integers count, too, and to the bit. `size`: of how
+    many it will be asked for."""
     batches = Batches(graph)
     try:
+        if not exact and all(map(partial(_sample_by_sample, size), graph.layers, batches.of(size).layers)):
+            return batches, True
         pair = batches.of(2)
     except CompassError:
         return None, False
-    if not exact and all(map(_sample_by_sample, graph.layers, pair.layers)):
-        return batches, True
 
     def values(given: tuple[Graph, Sample]) -> dict[str, Array] | None:
         found: dict[str, Array] = {}
@@ -244,18 +256,18 @@ def together(
     return batches, rows
 
 
-def _sample_by_sample(one: Layer, pair: Layer) -> bool:
-    """Whether a layer, of one sample and of two, is known to compute each index of the first axis from that index alone. Where
+def _sample_by_sample(size: int, one: Layer, several: Layer) -> bool:
+    """Whether a layer, of one sample and of `size`, is known to compute each index of the first axis from that index alone. Where
     all layers do, the graph need not be run to find out that samples stay apart."""
-    tensors = list(zip((*one.inputs, *one.outputs), (*pair.inputs, *pair.outputs), strict=True))
-    if any(a.shape[:1] != (1,) or b.shape != (2, *a.shape[1:]) for a, b in tensors):
+    tensors = list(zip((*one.inputs, *one.outputs), (*several.inputs, *several.outputs), strict=True))
+    if any(a.shape[:1] != (1,) or b.shape != (size, *a.shape[1:]) for a, b in tensors):
         return False
-    if pair.type == "Transpose":
-        return pair.integers("perm")[:1] == [0]
-    if pair.type in ("Concat", "Softmax"):
-        return pair.axis("axis", -1) != 0
-    same_rank = len(pair.inputs) < 2 or len({len(t.shape) for t in (*pair.inputs, *pair.outputs)}) == 1
-    return pair.type == "Input" or pair.type in RECURRENT or pair.type in fast_layers() and same_rank
+    if several.type == "Transpose":
+        return several.integers("perm")[:1] == [0]
+    if several.type in ("Concat", "Softmax"):
+        return several.axis("axis", -1) != 0
+    same_rank = len(several.inputs) < 2 or len({len(t.shape) for t in (*several.inputs, *several.outputs)}) == 1
+    return several.type == "Input" or several.type in RECURRENT or several.type in fast_layers() and same_rank
 
 
 def near(a: Array, b: Array) -> bool:
