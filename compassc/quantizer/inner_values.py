@@ -113,12 +113,13 @@ def mean_squares(layer: Layer, mean: Array, variance: Array, shift: Array) -> Ma
 
 def normalised(layer: Layer, x: Array) -> Mapping[str, Array]:
     """Values less their mean, in deviations."""
-    wide, axes = x.astype(np.float32), norm_axes(layer)
+    wide, axes = x.astype(np.float32, copy=False), norm_axes(layer)
     if layer.type == "GroupNorm":
         wide, _, axes = in_groups(layer, wide)
     away = wide - wide.mean(axes, keepdims=True)
     spread = np.sqrt(np.square(away).mean(axes, keepdims=True) + np.float32(layer.number("epsilon", 1e-5)))
-    return {"normalised": away / spread}
+    away /= spread
+    return {"normalised": away}
 
 
 def reduced_squares(layer: Layer, x: Array) -> Mapping[str, Array]:

@@ -13,6 +13,7 @@ from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.graph import Graph, Layer
 from compassc.graph.dtypes import FLOAT_TYPES
+from compassc.layers.threads import spread
 from compassc.quantizer.execute import Sample, run_all
 from compassc.quantizer.inner_values import INSIDE, Inside
 from compassc.quantizer.numbers import EPSILON
@@ -62,8 +63,8 @@ class _Observer:
 
     def take(self, seen: _Watch) -> None:
         """What was seen of some samples, which are those behind the ones before."""
-        for name, portion in seen.portions.items():
-            self.records.setdefault(name, Record()).take(portion, self.settings.momentum)
+        taken = [(self.records.setdefault(name, Record()), portion) for name, portion in seen.portions.items()]
+        spread(lambda each: each[0].take(each[1], self.settings.momentum), taken)
 
     def multiply(self, layer: Layer, inputs: Sequence[Array]) -> None:
         rows, products = rows_of(layer, inputs), layer.name in self.adaptive
