@@ -180,13 +180,21 @@ class Op:
         """The parameters without default, which are the first."""
         return tuple(n for n, default in (self._defaults or {}).items() if default is inspect.Parameter.empty)
 
-    def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
-        """The value of every parameter of a call, defaults included. TypeError as `inspect.Signature.bind` has it."""
+    def given(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
+        """The arguments of a call by their parameters. TypeError as `inspect.Signature.bind` has it."""
         known = self._defaults
         if known is not None and len(args) <= len(known) and kwargs.keys() <= known.keys():
             given = dict(zip(known, args))
             if given.keys().isdisjoint(kwargs) and all(n in kwargs for n in self._required[len(args) :]):
-                return {**known, **given, **kwargs}
+                given.update(kwargs)
+                return given
+        return dict(self.signature.bind(*args, **kwargs).arguments)
+
+    def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
+        """The value of every parameter of a call, defaults included. TypeError as `inspect.Signature.bind` has it."""
+        given = self.given(args, kwargs)
+        if self._defaults is not None:
+            return {**self._defaults, **given}
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return dict(bound.arguments)

@@ -7,7 +7,7 @@ conversions, result type) is computed once per combination of operand types, lit
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -169,7 +169,7 @@ def {name}({signature}):
         plan = plans[key]
     except KeyError:
         if any(isinstance(x, Tile) for x in {operands}):
-            return tiles(op, {operands}, {options})
+            return tiles(op, {operands}, {given})
         plan = new_plan({operands}, options={options}, key=key)
     except TypeError:
         plan = Plan(op, {operands}, {options})
@@ -199,7 +199,8 @@ def _source(op: Op) -> str:
         signature=str(op.signature)[1:-1],
         keys=", ".join(keys),
         operands=f"({operands},)",
-        options="{" + ", ".join(f"{o!r}: {o}" for o in op.options) + "}",
+        options=_dictionary(op.options),
+        given=_dictionary([o for o in op.signature.parameters if o not in op.operands]),
         names=", ".join(f"c_{x}" for x in op.operands) + ",",
         converts="\n".join(
             f"    a_{x} = {x}.value if c_{x} is None else c_{x}({x}.value) if callable(c_{x}) else c_{x}"
@@ -210,8 +211,9 @@ def _source(op: Op) -> str:
     )
 
 
-def _on_tiles(op: Op, operands: tuple[object, ...], options: dict[str, object]) -> object:
-    return apply(op, operands, options)
+def _dictionary(names: Iterable[str]) -> str:
+    """The text of a dictionary of variables by their names."""
+    return "{" + ", ".join(f"{n!r}: {n}" for n in names) + "}"
 
 
 def _value_side(op: Op) -> Side:
@@ -230,7 +232,7 @@ def _value_side(op: Op) -> Side:
         "plans": plans,
         "new_plan": new_plan,
         "Tile": Tile,
-        "tiles": _on_tiles,
+        "tiles": apply,
         "Plan": Plan,
         "PyVar": PyVar,
         "key_of": key_of,

@@ -171,7 +171,7 @@ def test_whole_tiles_have_the_bits_of_their_rows(tmp_path, monkeypatch, seed):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("kind", ["halves", "half-way", "whole numbers", "tiny", "special"])
-def test_products_of_floats_are_fused_in_the_order_of_the_depth(kind):
+def test_products_of_floats_are_fused_in_the_order_of_the_depth(monkeypatch, kind):
     rng, one = np.random.default_rng(3), (1.0, 1 + 2.0**-23, 1 - 2.0**-23)
 
     def matrix(*shape):
@@ -187,6 +187,9 @@ def test_products_of_floats_are_fused_in_the_order_of_the_depth(kind):
     for rows, depth, cols in ((3, 1, 4), (5, 9, 2), (4, 20, 5)):
         x, y, acc = matrix(rows, depth), matrix(depth, cols), matrix(rows, cols) * matrix(rows, cols)
         found = fp.fused_product(x, y, acc)
+        with monkeypatch.context() as context:
+            context.setattr(fp, "_AT_ONCE", 3 * rows * cols)
+            np.testing.assert_array_equal(found, fp.fused_product(x, y, acc))
         for k in range(depth):
             left, right = np.broadcast_arrays(x[:, k, None], y[None, k])
             fused, acc = fp.fma(left, right, acc), exact.fused(acc, left, right)
@@ -371,6 +374,9 @@ WRONG = {
     "cannot be kept": "t = S.tile_full((4, 4), 0, 'int32') > 0",
     "does not take tiles": "t = S.vload(S.tile_full((4, 4), 0, 'int32'))",
     "4:4 of 4 elements": "t = S.tile_full((4, 4), 0, 'int32')\nu = t[5:4]",
+    "S.vadd takes no mask and no r on tiles": "t = S.tile_full((4, 4), 0, 'int32')\nu = S.vadd(t, t, mask='TF')",
+    "S.clip takes no mask and no r on tiles": "t = S.tile_full((4, 4), 0, 'int32')\nu = S.clip(t, 1, 2, mask='TF')",
+    "S.vsub takes no mask and no r on tiles": "t = S.tile_full((4, 4), 0, 'int32')\nu = S.vsub(t, 1, r=7)",
     "do not fit the LSRAM": "t = S.tile_load(src, (0, 0), (64, 256))\nS.tile_store(src, (0, 0), t)",
 }
 
@@ -381,6 +387,9 @@ def test_wrong_uses_are_told(tmp_path, said):
     with pytest.raises(CompassError) as error:
         BuildManager("X2_1204").build(kernel)
     assert said in str(error.value) and error.value.span and error.value.help
+    if "mask" in said:
+        with pytest.raises(CompassError, match=said):
+            kernel(*np.zeros((2, 8, 8), "int32"), 0, 8)
 
 
 def test_turns_are_shared_and_each_is_done_once(tmp_path):

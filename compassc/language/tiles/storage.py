@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from compassc.ir.dtypes import DataType
 
@@ -16,7 +16,7 @@ def extents(shape: Shape) -> tuple[int, int]:
     return (1, shape[0]) if len(shape) == 1 else (shape[0], shape[1])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Storage:
     """Where a tile lies: `pitch` elements from row to row; a column (and a single element) without gaps. `base`: the
     allocation, which views share, and which has it from element `first` on."""
@@ -27,8 +27,8 @@ class Storage:
     pitch: int
     base: object
     first: int = 0
+    is_column: bool = field(init=False)
 
-    @property
-    def is_column(self) -> bool:
+    def __post_init__(self) -> None:
         rows, cols = extents(self.shape)
-        return cols == 1 and rows > 1
+        self.is_column = cols == 1 and rows > 1

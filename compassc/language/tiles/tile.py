@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache, partial
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -53,7 +54,8 @@ def axis_arg(axis: object, rank: int, what: str) -> int:
     return number % rank
 
 
-def broadcast(shapes: list[Shape]) -> Shape:
+@lru_cache(maxsize=4096)
+def broadcast(shapes: tuple[Shape, ...]) -> Shape:
     """The shape of element-wise work, as NumPy has it."""
     try:
         return broadcast_shape(shapes)
@@ -183,13 +185,13 @@ class Stored(Tile):
         parts = index if isinstance(index, tuple) else (index,)
         if len(parts) > len(self.shape) or not all(isinstance(p, slice) for p in parts):
             raise error("a tile is cut by slices, one per dimension", "write t[0:4], or t[:, 0:8]")
-        bounds = [_cut(self.at, p, n) for p, n in zip((*parts, slice(None), slice(None)), self.shape)]
-        shape = tuple([stop - start for start, stop in bounds])
-        steps = (self.storage.pitch, 1) if len(shape) == 2 else (1,)
-        moved = sum(start * step for (start, _), step in zip(bounds, steps))
-        if not self.storage.is_column and shape != self.shape and len(shape) == 2 and shape[1] == 1 < shape[0]:
-            raise error("a column of a tile lies in many rows of it", "load it as a tile of its own")
         s = self.storage
+        bounds = [_cut(self.at, p, n) for p, n in zip(parts, self.shape)]
+        bounds += [(0, n) for n in self.shape[len(parts) :]]
+        shape = tuple([stop - start for start, stop in bounds])
+        moved = bounds[-1][0] + (bounds[0][0] * s.pitch if len(bounds) == 2 else 0)
+        if not s.is_column and shape != self.shape and len(shape) == 2 and shape[1] == 1 < shape[0]:
+            raise error("a column of a tile lies in many rows of it", "load it as a tile of its own")
         place = Storage(_moved(s.pointer, moved), s.dtype, shape, s.pitch, s.base, s.first + moved)
         part = Stored(self.at, place)
         return copied(part) if not s.is_column and bounds[-1][0] else part  # rows begin at whole registers
@@ -204,8 +206,9 @@ def copied(tile: Tile, name: str = "") -> Stored:
 
 def _cut(at: Machine, part: slice, size: int) -> tuple[int, int]:
     given = (part.start, part.stop, part.step)
-    values = [None if v is None else at.constant(v) for v in given]
-    if any(v is None and g is not None for v, g in zip(values, given)) or values[2] not in (None, 1):
+    values = [v if v is None or type(v) is int else at.constant(v) for v in given]
+    unknown = None in values and any(v is None and g is not None for v, g in zip(values, given))
+    if unknown or values[2] not in (None, 1):
         raise error(
             "a tile is cut at constants, without steps",
             "load the part from its tensor: S.tile_load takes offsets that are known only when the kernel runs",
@@ -225,13 +228,15 @@ class Elementwise(Tile):
 
     def __init__(self, at: Machine, function: Callable[..., Computed], operands: tuple[object, ...], what: str) -> None:
         self.function, self.operands = function, operands
-        shape = broadcast([x.shape for x in self.parts()])
-        samples = {x: at.sample(x, x.dtype, shape) for x in self.parts()}
+        parts = self.parts()
+        shape = broadcast(tuple([x.shape for x in parts]))
+        samples = {x: at.sample(x, x.dtype, shape) for x in parts}
         self.sample: Computed = function(*[samples[x] if isinstance(x, Tile) else x for x in operands])
         kind = self.sample.dtype
-        if any(kind.lanes != one.dtype.lanes for one in samples.values()):
-            raise error(f"{what} does not work element by element", "tiles take operations from lane to lane")
-        super().__init__(at, shape, kind.element_of)
+        for one in samples.values():
+            if one.dtype.lanes != kind.lanes:
+                raise error(f"{what} does not work element by element", "tiles take operations from lane to lane")
+        self.at, self.shape, self.dtype = at, shape, kind.element_of
 
     def parts(self) -> list[Tile]:
         return [x for x in self.operands if isinstance(x, Tile)]
@@ -348,7 +353,7 @@ class Known(Tile):
     """A tile whose elements a machine knows; it has no memory as long as nothing asks for that."""
 
     def __init__(self, tile: Tile, values: object) -> None:
-        super().__init__(tile.at, tile.shape, tile.dtype)
+        self.at, self.shape, self.dtype = tile.at, tile.shape, tile.dtype
         self.values = values
         self._stored: Stored | None = None
 
@@ -387,17 +392,13 @@ def apply(operation: Op, args: tuple[object, ...], kwargs: dict[str, object]) ->
     name = f"S.{operation.name}"
     if operation.special and operation.name != "cast":
         raise error(f"{name} does not take tiles", "S.tile_load and S.tile_store move tiles")
-    bound = operation.signature.bind(*args, **kwargs)
-    given = ["x"] if operation.special else [n for n in operation.operands if n in bound.arguments]
-    options = {n: v for n, v in bound.arguments.items() if n not in given}
-    if any(isinstance(v, Tile) for v in options.values()):
+    given = operation.given(args, kwargs)
+    operands = [given.pop(n) for n in (("x",) if operation.special else operation.operands)]
+    if any(given.pop(n, None) is not None for n in ("mask", "r")):
+        raise error(f"{name} takes no mask and no r on tiles", "choose elements with S.tile_where")
+    if any(isinstance(v, Tile) for v in given.values()):
         raise error(f"{name}: a tile is an operand, not an option", "choose elements with S.tile_where")
-    function = op(operation.name)
-    return elementwise(
-        lambda *values: function(**dict(zip(given, values)), **options),
-        tuple([bound.arguments[n] for n in given]),
-        name,
-    )
+    return elementwise(partial(op(operation.name), **given), tuple(operands), name)
 
 
 def _unary(symbol: str, tile: Tile) -> Tile:
