@@ -13,6 +13,7 @@ from ..language.dispatch import LOCAL
 from ..language.python_operators import BINARY, PREFIX
 from ..language.tiles.machine import Work, op
 from ..language.tiles.tile import error
+from ..language.tiles.values import Number
 from .memory import PyBuffer, PyPointer, Storage, index_of
 from .values import PyVar, python_number, pyvar
 from .whole_tiles import computed, known, lanes_of
@@ -106,6 +107,17 @@ class PyMachine:
         if type(x) in (int, float, bool) or (type(x) is PyVar and x.dtype.is_scalar):
             return x
         raise error(f"{what} with {x!r}", "tiles go together with tiles, scalars and numbers")
+
+    @staticmethod
+    def offsets(offsets: tuple[Number, ...], sizes: tuple[Number, ...]) -> tuple[Number, ...]:
+        reach, found = 0, []
+        for offset, size in zip(offsets, sizes):
+            number = int(offset.value) if isinstance(offset, PyVar) and offset.dtype is INT32 else offset
+            if type(number) is not int or type(size) is not int:
+                return offsets
+            reach = reach * size + abs(number) + size
+            found.append(number)
+        return tuple(found) if reach <= INT32.range()[1] else offsets
 
     @staticmethod
     def tensor(x: object) -> tuple[PyPointer, tuple[int, ...]]:

@@ -17,6 +17,7 @@ from ..tiles.dot import Sums
 from ..tiles.machine import Work, op
 from ..tiles.storage import Shape, Storage
 from ..tiles.tile import Constant, Stored, Tile, copied, error
+from ..tiles.values import Number
 from . import products
 from .access import resolve
 from .context import FunctionContext
@@ -135,6 +136,10 @@ class IRMachine:
         if is_literal(x) or (isinstance(x, Value) and x.dtype.is_scalar):
             return x
         raise error(f"{what} with {kind_name(x)}", "tiles go together with tiles, scalars and numbers")
+
+    @staticmethod
+    def offsets(offsets: tuple[Number, ...], sizes: tuple[Number, ...]) -> tuple[Number, ...]:
+        return offsets
 
     @staticmethod
     def values(tile: object) -> None:

@@ -84,6 +84,10 @@ class Machine(Protocol):
     def operand(self, x: object, what: str) -> Number:
         """A scalar operand of a tile, checked: a number or a scalar value."""
 
+    def offsets(self, offsets: tuple[Number, ...], sizes: tuple[Number, ...]) -> tuple[Number, ...]:
+        """Offsets into a tensor of some sizes, as places are calculated of them: as numbers where they are known by now
+        and no sum or product of them is more than an int32 holds."""
+
     def values(self, tile: object) -> object:
         """The elements of a tile, where the machine computes at once; None where it needs memory for that."""
 

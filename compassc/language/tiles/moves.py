@@ -29,7 +29,7 @@ class Place:
                 f"{what}: {len(given)} offsets and a tile of {len(shape)} dimensions for a tensor of {len(dims)}",
                 "give an offset per dimension of the tensor; the tile covers the last ones",
             )
-        given = tuple([at.operand(known_int(o), f"{what}: an offset") for o in given])
+        given = at.offsets(tuple([at.operand(known_int(o), f"{what}: an offset") for o in given]), dims)
         self.at, self.shape, self.dtype = at, shape, self.pointer.dtype
         lead = len(dims) - len(shape)
         start: Number = 0

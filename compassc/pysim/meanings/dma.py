@@ -74,9 +74,16 @@ def _copy(what: str, copy: Copy) -> None:
     _watched(dst, what, row, rows, dst_step, True)
     if src_step == dst_step == row:
         to[:] = source
-        return
-    for k in range(rows):
-        to[k * dst_step : k * dst_step + row] = source[k * src_step : k * src_step + row]
+    elif not np.may_share_memory(to, source):
+        _rows(to, rows, row, dst_step)[:] = _rows(source, rows, row, src_step)
+    else:
+        for k in range(rows):
+            to[k * dst_step : k * dst_step + row] = source[k * src_step : k * src_step + row]
+
+
+def _rows(part: Array, count: int, row: int, step: int) -> Array:
+    """A view of rows of bytes that begin `step` bytes apart."""
+    return np.ndarray((count, row), np.uint8, part, 0, (step, 1))
 
 
 @meaning
