@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -32,10 +33,15 @@ _TINY = float.fromhex("0x1p-125")
 """Sums as small as this may have fewer bits in float32."""
 
 
-def _doubtful(totals: Array) -> Array:
-    """Which sums of doubles could round to another float32 than the exact sums: those that seem to lie half-way."""
-    found: Array = (totals.view(np.int64) & _BEHIND) == (_BEHIND + 1) // 2
-    return found | (np.abs(totals) < _TINY)
+def _doubtful(totals: Array, bits: Array | None = None) -> Array:
+    """Which sums of doubles could round to another float32 than the exact sums: those that seem to lie half-way. `bits`:
+    room for as many 64-bit numbers."""
+    if bits is None:
+        bits = np.empty(totals.shape, np.int64)
+    np.bitwise_and(totals.view(np.int64), _BEHIND, out=bits)
+    found: Array = bits == (_BEHIND + 1) // 2
+    found |= np.abs(totals, out=bits.view(np.float64)) < _TINY
+    return found
 
 
 def _error(total: Array, product: Array, addend: Array) -> Array:
@@ -63,31 +69,91 @@ def fma(x: Array, y: Array, acc: Array) -> Array:
     return np.where(inexact, np.nextafter(total, np.copysign(np.inf, error)), total).astype(np.float32)
 
 
+_AT_ONCE = 1 << 16
+"""Elements of products that are looked at together."""
+
+
+class _Scratch(threading.local):
+    """Arrays of a thread for sums of products. Fresh ones of their size cost more, in pages that are touched for the first
+    time, than what is done in them."""
+
+    def __init__(self) -> None:
+        self.totals, self.bits = np.empty(_AT_ONCE), np.empty(_AT_ONCE, np.int64)
+
+    def of(self, count: int) -> tuple[Array, Array]:
+        """Room for so many doubles, and for as many bit patterns."""
+        if count > self.totals.size:
+            self.totals, self.bits = np.empty(count), np.empty(count, np.int64)
+        return self.totals[:count], self.bits[:count]
+
+
+_SCRATCH = _Scratch()
+
+
 def fused_product(x: Array, y: Array, acc: Array) -> Array:
     """`acc + x @ y` of float32 matrices, where `acc = fma(x[:, k], y[k], acc)` for k = 0, 1, ..."""
-    products = x.T[:, :, None].astype(np.float64) * y[:, None, :].astype(np.float64)
-    totals = np.empty_like(products)
-    total, wide = acc.copy(), acc.astype(np.float64)
-    for product, step in zip(products, totals):
-        np.add(product, wide, step)
-        total[...] = step
-        wide[...] = total
-    doubtful = _doubtful(totals)
-    if not doubtful.any():
-        return total
-    addends = np.concatenate([acc[None], totals[:-1].astype(np.float32)])[doubtful].astype(np.float64)
-    if not _error(totals[doubtful], products[doubtful], addends).any():
-        return total
-    for k in range(x.shape[1]):
-        acc = fma(x[:, k, None], y[None, k], acc)
+    left, right = x.T.astype(np.float64), y.astype(np.float64)
+    steps = max(1, _AT_ONCE // acc.size)
+    for k in range(0, len(left), steps):
+        found = _fused(left[k : k + steps], right[k : k + steps], acc)
+        if found is None:
+            for j in range(k, min(k + steps, len(left))):
+                acc = fma(x[:, j, None], y[None, j], acc)
+        else:
+            acc = found
     return acc
 
 
-_INVERSE_LN2, _LN2_HIGH, _LN2_LOW = (float.fromhex(h) for h in ("0x1.715476p+0", "0x1.62e300p-1", "0x1.2fefa2p-17"))
-_EXP_TERMS = tuple(
-    float.fromhex(h) for h in ("0x1.637698p-25", "-0x1.bbd41cp-20", "0x1.1566aap-14", "-0x1.6c16c2p-9", "0x1.555556p-3")
+def _fused(left: Array, right: Array, acc: Array) -> Array | None:
+    """Some steps of a product by sums in double; None where one of these is rounded, so that `fma` must do it."""
+    totals, bits = _SCRATCH.of(len(left) * acc.size)
+    np.multiply(left[:, :, None], right[:, None, :], totals.reshape(len(left), *acc.shape))
+    total = acc.reshape(-1)
+    for step in totals.reshape(len(left), -1):
+        np.add(step, total.astype(np.float64), step)
+        total = step.astype(np.float32)
+    at = np.flatnonzero(_doubtful(totals, bits))
+    if at.size:
+        k, place = np.divmod(at, acc.size)
+        row, column = np.divmod(place, acc.shape[1])
+        addend = np.where(k > 0, totals[at - acc.size].astype(np.float32), acc.reshape(-1)[place])
+        if _error(totals[at], left[k, row] * right[k, column], addend.astype(np.float64)).any():
+            return None
+    return total.reshape(acc.shape)
+
+
+class _Steps:
+    """Steps of `fma` on arrays of one length, which are taken first and looked at together when all are done."""
+
+    def __init__(self) -> None:
+        self._done: list[tuple[Array, Array, Array]] = []
+
+    def fma(self, x: Array, y: Array, acc: Array) -> Array:
+        product = np.multiply(x, y, dtype=np.float64)
+        total = product + acc
+        self._done.append((total, product, acc))
+        return total.astype(np.float32)
+
+    def are_sure(self) -> bool:
+        """Whether each gave what `fma` does."""
+        doubtful = _doubtful(np.concatenate([total for total, _, _ in self._done]))
+        if not doubtful.any():
+            return True
+        places = doubtful.reshape(len(self._done), -1)
+        return not any(at.any() and _error(*step)[at].any() for at, step in zip(places, self._done))
+
+
+def _constants(*texts: str) -> list[Array]:
+    """Numbers of float32 by their hexadecimal digits."""
+    return [np.asarray(float.fromhex(text), np.float32) for text in texts]
+
+
+_NOTHING, _ONE, _HALF, _TWO, _INFINITE = _constants("0", "1", "0x1p-1", "2", "inf")
+_INVERSE_LN2, _MINUS_LN2_HIGH, _LN2_LOW = _constants("0x1.715476p+0", "-0x1.62e300p-1", "0x1.2fefa2p-17")
+_FIRST_TERM, *_TERMS = _constants(
+    "0x1.637698p-25", "-0x1.bbd41cp-20", "0x1.1566aap-14", "-0x1.6c16c2p-9", "0x1.555556p-3"
 )
-_EXP_MIN, _EXP_MAX = float.fromhex("-0x1.5d589ep+6"), float.fromhex("0x1.62e430p+6")
+_EXP_MIN, _EXP_MAX = _constants("-0x1.5d589ep+6", "0x1.62e430p+6")
 
 
 def exp(x: Array) -> Array:
@@ -95,19 +161,26 @@ def exp(x: Array) -> Array:
 
     Results below the smallest normal number are 0, and 2^128 is infinite already.
     """
-    f32 = np.float32
-    under, over, nan = x < f32(_EXP_MIN), x >= f32(_EXP_MAX), np.isnan(x)
-    a = np.where(under | over | nan, f32(0), x)
-    p = np.trunc(fma(a, np.full_like(a, _INVERSE_LN2), np.where(a < 0, f32(-0.5), f32(0.5))))
-    t = fma(p, np.full_like(a, -_LN2_HIGH), a) - p * f32(_LN2_LOW)
+    flat, steps = np.asarray(x).reshape(-1), _Steps()
+    found = _exp(flat, steps.fma)
+    return (found if steps.are_sure() else _exp(flat, fma)).reshape(np.shape(x))
+
+
+def _exp(x: Array, fma: Callable[[Array, Array, Array], Array]) -> Array:
+    normal = (x >= _EXP_MIN) & (x < _EXP_MAX)
+    a = x if normal.all() else np.where(normal, x, _NOTHING)
+    p = np.trunc(fma(a, _INVERSE_LN2, np.copysign(_HALF, a)))
+    t = fma(p, _MINUS_LN2_HIGH, a) - p * _LN2_LOW
     s = t * t
-    c = np.full_like(a, _EXP_TERMS[0])
-    for term in _EXP_TERMS[1:]:
-        c = fma(s, c, np.asarray(f32(term)))
+    c = _FIRST_TERM
+    for term in _TERMS:
+        c = fma(s, c, term)
     v = fma(s, -c, t)
-    power = np.asarray((p.astype(np.int32) + np.int32(127)) << np.int32(23), dtype=np.int32).view(f32)
-    y = ((f32(1) + t) + (t * v) / (f32(2) - v)) * power
-    return np.where(nan, x, np.where(over, f32(np.inf), np.where(under, f32(0), y)))
+    power = ((p.astype(np.int32) + np.int32(127)) << np.int32(23)).view(np.float32)
+    y: Array = ((_ONE + t) + (t * v) / (_TWO - v)) * power
+    if a is not x:
+        y = np.where(normal, y, np.where(x < 0, _NOTHING, np.where(x > 0, _INFINITE, x)))
+    return y
 
 
 def rsqrt(x: Array) -> Array:

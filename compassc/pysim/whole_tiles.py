@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
@@ -17,16 +16,19 @@ from ..language.tiles.moves import JOINS, Reduced, identity
 from ..language.tiles.storage import Shape, Storage, extents
 from ..language.tiles.tile import Constant, Elementwise, Index, Known, Stored
 from . import fp
+from .checks import arithmetic_checked
+from .fast_paths import Function
 from .meanings.arithmetic import tree_sum
 from .meanings.compare import halved
 from .memory import PyPointer
 from .values import PyVar
 
-_ACROSS: dict[str, Callable[[Array], Array]] = {
-    "max": partial(halved, fp.larger),
-    "min": partial(halved, fp.smaller),
+_JOINS: dict[str, tuple[Function, Function]] = {
+    "sum": (np.add, np.add),
+    "max": (np.maximum, fp.larger),
+    "min": (np.minimum, fp.smaller),
 }
-"""What the lanes of rows of one register come to."""
+"""What `moves.JOINS` does to lanes of integers, and of floats."""
 
 
 def computed(tile: object, to: Storage) -> bool:
@@ -45,7 +47,9 @@ def place(s: Storage, writes: bool = False) -> Array:
 
 def _lanes(values: Array, dtype: DataType) -> PyVar:
     """A matrix as one vector; a single element fills two lanes, for one would be a scalar."""
-    flat = np.resize(values, 2) if values.size == 1 else values.reshape(-1)
+    flat = values.reshape(-1)
+    if flat.size == 1:
+        flat = np.concatenate((flat, flat))
     return PyVar(flat, dtype.with_lanes(flat.size))
 
 
@@ -71,7 +75,10 @@ def known(tile: object) -> Array | None:
 def lanes_of(tile: object, dtype: DataType, shape: Shape) -> PyVar:
     """The elements of a tile that is spread over a shape, as one vector."""
     values, size = values_of(tile), extents(shape)
-    return _lanes(values if values.shape == size else np.broadcast_to(values, size), dtype)
+    if values.shape != size:
+        values, narrow = np.empty(size, values.dtype), values
+        values[:] = narrow
+    return _lanes(values, dtype)
 
 
 def _stored(tile: Stored) -> Array:
@@ -108,22 +115,23 @@ def _converted(values: Array, source: DataType, to: DataType) -> Array:
 def _reduced(tile: Reduced) -> Array:
     values, joined = _converted(values_of(tile.tile), tile.tile.dtype, tile.joined), tile.joined
     if tile.axis == 0 and values.shape[1] > 1:
-        total = values[:1]
+        total, join = values[:1], _join(tile)
         for k in range(1, len(values)):
-            total = _joined(tile, total, values[k : k + 1])
+            total = join(total, values[k : k + 1])
     else:
         total = _across(tile, values.reshape(1, -1) if tile.axis == 0 else values)
     return _converted(total, joined, tile.dtype)
 
 
-def _joined(tile: Reduced, a: Array, b: Array) -> Array:
-    found: PyVar = op(JOINS[tile.how][1])(_lanes(a, tile.joined), _lanes(b, tile.joined))
-    return _matrix(found, (a.shape[0], a.shape[1]))
+def _join(tile: Reduced) -> Function:
+    """The function of two arrays that joins their lanes."""
+    kind = tile.joined
+    return arithmetic_checked(JOINS[tile.how][1], _JOINS[tile.how][kind.is_floating], kind)
 
 
 def _across(tile: Reduced, values: Array) -> Array:
     """Each row, joined in the order that `Reduced` tells."""
-    native = tile.joined.native_lanes
+    native, join = tile.joined.native_lanes, _join(tile)
     rows, cols = values.shape
     lanes = native * min(4, -(-cols // native))
     if rest := -cols % lanes:
@@ -131,26 +139,31 @@ def _across(tile: Reduced, values: Array) -> Array:
         values = np.concatenate([values, np.full((rows, rest), nothing, values.dtype)], axis=1)
     total = values[:, :lanes]
     for j in range(lanes, values.shape[1], lanes):
-        total = _joined(tile, total, values[:, j : j + lanes])
+        total = join(total, values[:, j : j + lanes])
     parts = [total[:, j : j + native] for j in range(0, lanes, native)]
     while len(parts) > 1:
-        parts = [_joined(tile, a, b) for a, b in zip(parts[::2], parts[1::2])] + parts[len(parts) & ~1 :]
+        parts = [join(a, b) for a, b in zip(parts[::2], parts[1::2])] + parts[len(parts) & ~1 :]
     if tile.how != "sum":
-        return _ACROSS[tile.how](parts[0])
+        return halved(join, parts[0])
     if tile.joined.is_floating:
         return tree_sum(parts[0])[:, None]
     return np.add.reduce(parts[0], axis=1, dtype=values.dtype, keepdims=True)
 
 
+_EXACT_DEPTH = (1 << 24) // (255 * 255)
+"""So many products of bytes have sums that are exact in float32, in any order; of more they are in double."""
+
+
 def _product(tile: Product) -> Array:
     """Exact for integers; floats are fused in the order of the depth, as everywhere, but for all elements at once."""
-    left, right, total = (values_of(x) for x in (tile.a, tile.b, tile.acc))
+    left, right, total = values_of(tile.a), values_of(tile.b), values_of(tile.acc)
     right = right.T if tile.transposed else right
-    if tile.dtype.is_integer:  # sums of products of bytes are exact in double
-        sums = (left.astype(np.float64) @ right.astype(np.float64)).astype(np.int64)
-        return (total + sums).astype(np_dtype(tile.dtype))
-    a, b = (convert(x, part.dtype, FLOAT32) for x, part in ((left, tile.a), (right, tile.b)))
-    return fp.fused_product(a, b, total)
+    if tile.dtype.is_integer:
+        exact = np.float32 if left.shape[1] <= _EXACT_DEPTH else np.float64
+        sums = left.astype(exact) @ right.astype(exact)
+        found: Array = total + sums.astype(np.int64).astype(total.dtype)
+        return found
+    return fp.fused_product(convert(left, tile.a.dtype, FLOAT32), convert(right, tile.b.dtype, FLOAT32), total)
 
 
 _VALUES: dict[type, Callable[..., Array]] = {
