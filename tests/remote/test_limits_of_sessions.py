@@ -176,7 +176,7 @@ def test_a_session_has_an_end(server: rpc.Server) -> None:
             slow(session, PATIENCE)
         assert isinstance(caught.value, (TimeoutError, rpc.RPCError))
     with rpc.connect(server.host, server.port, session_timeout=0.3) as session:
-        time.sleep(1)
+        time.sleep(0.5)
         with pytest.raises(rpc.RPCSessionTimeoutError, match="0.3s session has expired"):
             session.get_function("rpc.test.addone")(1)
 

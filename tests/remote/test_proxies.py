@@ -175,7 +175,7 @@ def test_what_is_no_proxy_is_named(state_folder: Path, server: rpc.Server, capfd
 def test_the_end_of_a_session_is_told_through_it(proxy: rpc.Proxy) -> None:
     short = {"key": "short", "session_timeout": 0.3}
     with behind(proxy, key="short"), rpc.connect(proxy.host, proxy.port, **short) as session:
-        time.sleep(1)
+        time.sleep(0.5)
         with pytest.raises(rpc.RPCSessionTimeoutError):
             session.get_function("rpc.test.addone")(1)
     with behind(proxy, key="short") as own, rpc.connect(proxy.host, proxy.port, key="short") as session:
