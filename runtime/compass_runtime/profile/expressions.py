@@ -101,7 +101,7 @@ class Expressions:
         """The outermost loop that leaves the value of a pure expression alone; None when there is no such loop."""
         if not self.loops or not _is_pure(node):
             return None
-        used = {id for inner in syntax.walk(node) if (id := syntax.variable(inner))}
+        used = syntax.variables(node)
         found = None
         for index in range(len(self.loops) - 1, -1, -1):
             if used & self.loops[index].written:
@@ -306,13 +306,13 @@ _PURE = (
 )
 
 
+@syntax.noted
 def _is_pure(node: Node) -> bool:
     """Whether a value depends on variables alone and computing it has no effect."""
-    for inner in syntax.walk(node):
-        if inner["kind"] == "CallExpr":
-            kind = class_of(syntax.callee(inner))
-            if kind is None or kind.name not in ("free", "scalar", "mask"):
-                return False
-        elif inner["kind"] not in _PURE or syntax.is_assignment(inner) or _is_load(inner):
+    if node["kind"] == "CallExpr":
+        kind = class_of(syntax.callee(node))
+        if kind is None or kind.name not in ("free", "scalar", "mask"):
             return False
-    return True
+    elif node["kind"] not in _PURE or syntax.is_assignment(node) or _is_load(node):
+        return False
+    return all(map(_is_pure, syntax.children(node)))

@@ -142,10 +142,10 @@ class _Writer:
         self._on.region = None if syntax.leaves(node) or self._talks(node) else outer
 
     def _talks(self, node: Node) -> bool:
-        return any(syntax.callee(n) in self._devices or _is_point(n) for n in syntax.walk(node) if _is_call(n))
+        return any(syntax.callee(call) in self._devices or _is_point(call) for call in syntax.calls(node))
 
     def _calls(self, node: Node) -> bool:
-        return any(_is_point(n) or syntax.callee(n).startswith(OWN) for n in syntax.walk(node) if _is_call(n))
+        return any(_is_point(call) or syntax.callee(call).startswith(OWN) for call in syntax.calls(node))
 
     def _arm(self, node: Node, evaluate: Callable[[], Value]) -> Value:
         """A part of an expression with a counter of its own: `(counter++, part)`."""
@@ -171,8 +171,8 @@ class _Writer:
         is_entry = name.startswith(OWN + _ENTRY)
         if not is_entry:
             self._first_argument(node["loc"]["offset"] + len(name), "__COMPASS_COUNTERS")
-        for call in syntax.walk(node):
-            if _is_call(call) and syntax.callee(call).startswith(OWN):
+        for call in syntax.calls(node):
+            if syntax.callee(call).startswith(OWN):
                 self._first_argument(syntax.end(syntax.children(call)[0]), _COUNTERS)
         body = next((child for child in syntax.children(node) if child["kind"] == "CompoundStmt"), None)
         if body is None:
@@ -214,7 +214,7 @@ class _Writer:
             return
         at = self._start(node)
         self._open(at)
-        if any(_is_point(inner) for inner in syntax.walk(node) if _is_call(inner)):
+        if any(map(_is_point, syntax.calls(node))):
             self._point(at)
         self._on.value(node)
         if syntax.leaves(node) or self._talks(node):
@@ -320,11 +320,7 @@ class _Writer:
 _LABELS = ("CaseStmt", "DefaultStmt", "LabelStmt", "AttributedStmt")
 
 
-def _is_call(node: Node) -> bool:
-    made: bool = node["kind"] == "CallExpr"
-    return made
-
-
+@syntax.noted
 def _is_point(call: Node) -> bool:
     """Whether a call talks to the device."""
     kind = class_of(syntax.callee(call))
@@ -336,7 +332,7 @@ def _talking_functions(text: Text) -> frozenset[str]:
     calls: dict[str, set[str]] = {}
     talking = set()
     for function in text.declarations:
-        for call in filter(_is_call, syntax.walk(function)):
+        for call in syntax.calls(function):
             calls.setdefault(syntax.callee(call), set()).add(function["name"])
             if _is_point(call):
                 talking.add(function["name"])

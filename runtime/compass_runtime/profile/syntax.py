@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache, wraps
+from typing import TypeVar
 
 from compass_runtime.profile.parse import Node
+
+T = TypeVar("T")
 
 _VECTOR = re.compile(r"^(?P<element>.+?)\s*__attribute__\(\(ext_vector_type\((?P<lanes>\d+)\)\)\)$")
 _QUALIFIER = re.compile(r"\b(?:const|volatile|restrict|__private|__global|__local|__constant|__generic)\b")
@@ -33,9 +37,27 @@ WRAPPERS = ("ParenExpr", "ConstantExpr", "AsTypeExpr", "ExprWithCleanups")
 CASTS = ("ImplicitCastExpr", "CStyleCastExpr")
 LITERALS = ("IntegerLiteral", "FloatingLiteral", "CharacterLiteral", "StringLiteral", "UnaryExprOrTypeTraitExpr")
 LOOPS = ("ForStmt", "WhileStmt", "DoStmt")
+_JUMPS = ("ReturnStmt", "GotoStmt", "LabelStmt", "BreakStmt", "ContinueStmt")
 _OPERATORS = {"*": "mul", "/": "div", "%": "div"}
 
 
+def noted(question: Callable[[Node], T]) -> Callable[[Node], T]:
+    """The question, whose answer is kept in the node: statements and expressions that lie in each other ask the same of
+    what is in them."""
+    name = f"noted {question.__name__}"  # no word of clang's
+
+    @wraps(question)
+    def answer(node: Node) -> T:
+        try:
+            found: T = node[name]
+        except KeyError:
+            node[name] = found = question(node)
+        return found
+
+    return answer
+
+
+@noted
 def children(node: Node) -> list[Node]:
     """The nodes below, empty ones left out."""
     return [child for child in node.get("inner", ()) if child.get("kind")]
@@ -43,9 +65,18 @@ def children(node: Node) -> list[Node]:
 
 def walk(node: Node) -> Iterator[Node]:
     """The node and all below it."""
-    yield node
-    for child in children(node):
-        yield from walk(child)
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack += children(node)[::-1]
+
+
+@noted
+def calls(node: Node) -> list[Node]:
+    """The calls below a node, itself among them."""
+    own = [node] if node["kind"] == "CallExpr" else []
+    return own + [call for child in children(node) for call in calls(child)]
 
 
 def begin(node: Node) -> int:
@@ -76,11 +107,16 @@ def is_mask(node: Node) -> bool:
 def vector(node: Node) -> tuple[int, int] | None:
     """(lanes, bytes of an element) of a vector; None for other types."""
     types = node.get("type", {})
-    text = _QUALIFIER.sub("", types.get("desugaredQualType", types.get("qualType", ""))).strip()
-    match = _VECTOR.match(text)
+    return _shape(types.get("desugaredQualType", types.get("qualType", "")))
+
+
+@lru_cache(1024)
+def _shape(type: str) -> tuple[int, int] | None:
+    match = _VECTOR.match(_QUALIFIER.sub("", type).strip())
     return (int(match["lanes"]), size_of(match["element"])) if match else None
 
 
+@lru_cache(1024)
 def size_of(type: str) -> int:
     """Bytes of a scalar; pointers have the four of a device address."""
     words = _QUALIFIER.sub("", type).replace("unsigned", "").replace("signed", "").split()
@@ -114,6 +150,7 @@ def bare(node: Node) -> Node:
     return node
 
 
+@noted
 def is_constant(node: Node) -> bool:
     """Whether the value is known when the kernel is compiled."""
     if node["kind"] in LITERALS:
@@ -154,6 +191,15 @@ def variable(node: Node) -> str | None:
     return id
 
 
+@noted
+def variables(node: Node) -> frozenset[str]:
+    """The ids of the variables that an expression names."""
+    if node["kind"] == "DeclRefExpr":
+        return frozenset(filter(None, [variable(node)]))
+    below = [found for child in children(node) if (found := variables(child))]
+    return below[0] if len(below) == 1 else frozenset().union(*below)
+
+
 def is_assignment(node: Node) -> bool:
     """Whether the node changes what its first child names."""
     return (
@@ -184,6 +230,11 @@ def continues(body: Node) -> bool:
     return any(continues(child) for child in children(body) if child["kind"] not in LOOPS)
 
 
+@noted
+def _has_jumps(node: Node) -> bool:
+    return node["kind"] in _JUMPS or any(map(_has_jumps, children(node)))
+
+
 def leaves(node: Node) -> bool:
     """Whether a statement may be left other than at its end."""
 
@@ -198,4 +249,4 @@ def leaves(node: Node) -> bool:
         in_loop, in_switch = in_loop or kind in LOOPS, in_switch or kind == "SwitchStmt"
         return any(jumps(child, in_loop, in_switch) for child in children(inner))
 
-    return jumps(node, False, False)
+    return _has_jumps(node) and jumps(node, False, False)
