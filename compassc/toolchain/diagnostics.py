@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from compass_core.errors import CompassError, Note, Span, ToolchainError, together
+from compass_core.hostcc import command
 
 _MESSAGE = re.compile(
     r"(?P<file>[^:\n]+):(?P<line>\d+):(?P<col>\d+): (?P<kind>fatal error|error|warning|note): (?P<text>.*)"
@@ -32,7 +33,9 @@ def compile_error(output: str, folder: Path, headers: Path, built: frozenset[str
     messages = [message for message in _messages(output, folder, built) if message.kind.endswith("error")]
     if not messages:
         tail = output.strip().splitlines()[-8:]
-        return ToolchainError("clang failed without naming a line", code="clang-failed", notes=tuple(tail))
+        return command.changed_headers() or ToolchainError(
+            "clang failed without naming a line", code="clang-failed", notes=tuple(tail)
+        )
     errors = [_error(message, headers) for message in messages[:MAX_ERRORS]]
     return together(errors)
 

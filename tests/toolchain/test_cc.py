@@ -12,8 +12,10 @@ from elftools.elf.elffile import ELFFile
 
 from compass_core import targets
 from compass_core.errors import CompassError, ErrorGroup, ToolchainError, render
-from compass_core.hostcc import command, host
-from compassc.toolchain import cc, unit
+from compass_core.files.cache import Cache
+from compass_core.hostcc import command, host, pch
+from compass_core.hostcc.clang import find_clang
+from compassc.toolchain import cc, diagnostics, unit
 
 TEXT = """#include <compass/dsl.h>
 
@@ -203,12 +205,28 @@ def test_a_precompiled_header_belongs_to_its_folder(tmp_path, options, monkeypat
         with monkeypatch.context() as patch:
             patch.setattr(command, "include_folder", lambda folder=folder: folder)
             patch.setattr(command, "headers_hash", lambda: "the same")
+            patch.setattr(command, "changed_headers", lambda: None)
             made = cc.compile_file(
                 write(tmp_path / f"{name}.text"), tmp_path / f"{name}.o", replace(options, use_cache=False)
             )
         used.append(made.commands[0][made.commands[0].index("-include-pch") + 1])
         (folder / "compass" / "dsl.h").write_text("#error changed")
     assert len(set(used)) == 2
+
+
+def test_headers_that_change_under_a_process_are_told(tmp_path, options, monkeypatch):
+    """Nothing is kept under the key of headers that are gone, and clang's refusal says what is to be done."""
+    assert command.headers_hash() and command.changed_headers() is None
+    (tmp_path / "compass").mkdir()
+    (tmp_path / "compass" / "dsl.h").write_text("#define OTHER 1\n")
+    monkeypatch.setattr(command, "include_folder", lambda: tmp_path)
+    cache = Cache(tmp_path / "cache")
+    with pytest.raises(ToolchainError, match="changed since this process") as caught:
+        pch.precompiled_header(find_clang(), [], cache)
+    assert caught.value.code == "bad-headers" and "anew" in caught.value.help
+    assert not pch.pch_path(find_clang(), [], cache).exists()
+    said = "fatal error: file 'memory.h' has been modified since the precompiled header was built"
+    assert diagnostics.compile_error(said, tmp_path, tmp_path, frozenset()).code == "bad-headers"
 
 
 def test_parallel_builds_share_a_new_cache(tmp_path, options, monkeypatch):

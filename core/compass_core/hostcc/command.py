@@ -156,7 +156,23 @@ def include_folder() -> Path:
 
 @lru_cache(maxsize=1)
 def headers_hash() -> str:
-    """A hash of all C headers a kernel can include."""
+    """A hash of all C headers a kernel can include, as they are when this process first asks."""
+    return _headers_now()
+
+
+def changed_headers() -> ToolchainError | None:
+    """What is wrong where the headers are no longer those of `headers_hash`: a checkout that is changed, or an installation."""
+    if _headers_now() == headers_hash():
+        return None
+    return ToolchainError(
+        "the C headers changed since this process compiled first",
+        code="bad-headers",
+        notes=(f"they are in {include_folder()}",),
+        help="start the process anew: what it has loaded, and compiled, is of the headers before",
+    )
+
+
+def _headers_now() -> str:
     folder = include_folder()
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return key_of(*(part for path in files for part in (str(path.relative_to(folder)), path.read_bytes())))

@@ -30,7 +30,8 @@ def pch_path(clang: Clang, flags: list[str], cache: Cache) -> Path:
 def precompiled_header(clang: Clang, flags: list[str], cache: Cache) -> Path:
     """The precompiled header for `flags`, made now when the cache has none.
 
-    ToolchainError when the header itself does not compile: the installation is damaged or the compiler unfit.
+    ToolchainError when the header itself does not compile: the installation is damaged or the compiler unfit; and when the
+    headers are no longer those that the key is of.
     UsageError for a flag that clang does not know.
     """
     key = _key(clang, flags)
@@ -46,6 +47,8 @@ def precompiled_header(clang: Clang, flags: list[str], cache: Cache) -> Path:
                 notes=tuple(done.output.strip().splitlines()[:12]),
                 help="check the installation with `compassc doctor`",
             )
+        if changed := command.changed_headers():
+            raise changed
 
     return cache.get(_KIND, key) or cache.put(_KIND, key, make)
 
