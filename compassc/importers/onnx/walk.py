@@ -22,6 +22,7 @@ from compassc.importers.onnx.folding import dense, evaluate, is_random
 from compassc.importers.onnx.functions import body_of, bound
 from compassc.importers.onnx.protobuf import array_of, attribute_value
 from compassc.importers.onnx.versions import newest
+from compassc.importers.onnx.words import check_words
 from compassc.importers.refusals import CONTRADICTIONS, UNKNOWN, Refusal, Unknown
 from compassc.importers.values import ModelTensor, NotConstant, Refused, Reported
 
@@ -223,6 +224,7 @@ class Walk(Accounts):
         domain = "" if node.domain == "ai.onnx" else node.domain
         name, attributes = node.op_type, {a.name: attribute_value(a) for a in node.attribute if a.name not in IGNORED}
         if not domain:  # operators of others have one form
+            check_words(name, attributes)
             name, inputs, attributes = newest(name, self.opset, inputs, attributes, self.known)
         declared = self.table.select(domain, name, self.opsets.get(domain, 1))
         if declared is None:
