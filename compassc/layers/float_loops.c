@@ -111,37 +111,48 @@ PUBLIC void finish(float *sums, long rows, long many, const float *line, float l
 }
 
 struct window {
-  long samples, rows, columns, channels;       /* of the output */
-  long of_sample, of_row, of_column;           /* numbers of the image from one to the next */
-  long high, wide, of_cell_row, of_cell_column; /* cells, and from one to the next */
+  long samples, rows, columns, channels; /* of the output */
+  long height, width;                    /* of the image */
+  long top, left;                        /* where the first window begins in it */
+  long down, right;                      /* from one window to the next */
+  long high, wide, lower, further;       /* cells, and from one to the next */
 };
 
-#define CELLS(type, count)                                                       \
-  {                                                                              \
-    type sums[count];                                                            \
-    for (int k = 0; k < count; k++) sums[k] = -(type){0};                          \
-    const float *factors = filters + channel;                                    \
-    for (long v = 0; v < at->high; v++) {                                        \
-      const float *seen = image + v * at->of_cell_row + channel;                 \
-      for (long u = 0; u < at->wide; u++) {                                      \
-        for (int k = 0; k < count; k++)                                          \
-          sums[k] += ((const type *)seen)[k] * ((const type *)factors)[k];       \
-        seen += at->of_cell_column, factors += at->channels;                     \
-      }                                                                          \
-    }                                                                            \
-    for (int k = 0; k < count; k++) ((type *)(out + channel))[k] = sums[k];      \
+/* What a cell sees is `around` outside the image, which is looked for where `edge` says so. */
+#define CELLS(type, count, edge)                                                               \
+  {                                                                                            \
+    type sums[count];                                                                          \
+    for (int k = 0; k < count; k++) sums[k] = -(type){0};                                      \
+    const float *factors = filters + channel;                                                  \
+    for (long v = 0; v < at->high; v++)                                                        \
+      for (long u = 0; u < at->wide; u++, factors += at->channels) {                           \
+        long line = y + v * at->lower, place = x + u * at->further;                            \
+        const float *seen = image + (line * at->width + place) * at->channels;                 \
+        if (edge && (line < 0 || line >= at->height || place < 0 || place >= at->width)) seen = around; \
+        for (int k = 0; k < count; k++)                                                        \
+          sums[k] += ((const type *)(seen + channel))[k] * ((const type *)factors)[k];         \
+      }                                                                                        \
+    for (int k = 0; k < count; k++) ((type *)(out + channel))[k] = sums[k];                    \
+  }
+
+#define CHANNELS(edge)                                                                                   \
+  {                                                                                                      \
+    long channel = 0;                                                                                    \
+    for (; channel + 2 * LANES <= at->channels; channel += 2 * LANES) CELLS(Lanes, 2, edge)              \
+    for (; channel + LANES <= at->channels; channel += LANES) CELLS(Lanes, 1, edge)                      \
+    for (; channel < at->channels; channel++) CELLS(float, 1, edge)                                      \
   }
 
 /* For each channel the sum, over the cells of a window, of what a cell sees times its factor: filters [high, wide, channels]. */
-PUBLIC void channel_sums(float *out, const float *x, const float *filters, const struct window *at) {
-  for (long sample = 0; sample < at->samples; sample++)
+PUBLIC void channel_sums(float *out, const float *image, const float *filters, const float *around,
+                         const struct window *at) {
+  const long last_line = at->height - 1 - (at->high - 1) * at->lower;
+  const long last_place = at->width - 1 - (at->wide - 1) * at->further;
+  for (long sample = 0; sample < at->samples; sample++, image += at->height * at->width * at->channels)
     for (long row = 0; row < at->rows; row++)
       for (long column = 0; column < at->columns; column++, out += at->channels) {
-        const float *image = x + sample * at->of_sample + row * at->of_row + column * at->of_column;
-        long channel = 0;
-        for (; channel + 2 * LANES <= at->channels; channel += 2 * LANES) CELLS(Lanes, 2)
-        for (; channel + LANES <= at->channels; channel += LANES) CELLS(Lanes, 1)
-        for (; channel < at->channels; channel++) CELLS(float, 1)
+        const long y = at->top + row * at->down, x = at->left + column * at->right;
+        if (y >= 0 && y <= last_line && x >= 0 && x <= last_place) CHANNELS(0) else CHANNELS(1)
       }
 }
 

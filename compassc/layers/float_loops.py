@@ -30,13 +30,13 @@ MOST_BINS = 4096
 """Of a histogram by the library."""
 
 
-class _Shape(ctypes.Structure):
-    """Of an output [samples, rows, columns, channels]; distances in its image, in numbers; cells of the window, and their
-    distances."""
+class _Window(ctypes.Structure):
+    """The sizes of an output [samples, rows, columns, channels], of its image; where the first window begins in it, and from
+    one to the next; its cells, and from one to the next."""
 
     _fields_ = [
         (name, ctypes.c_long)
-        for name in "samples rows columns channels of_sample of_row of_column high wide of_cell_row of_cell_column".split()
+        for name in "samples rows columns channels height width top left down right high wide lower further".split()
     ]
 
 
@@ -46,7 +46,7 @@ _ARGUMENTS: Mapping[str, tuple[type, ...]] = {
     "extremes": (_POINTER, _COUNT, _COUNT, _POINTER, _POINTER, _COUNT, _POINTER),
     "counts": (_POINTER, _COUNT, _DOUBLE, _DOUBLE, _COUNT, _POINTER),
     "finish": (_POINTER, _COUNT, _COUNT, _POINTER, _NUMBER, _NUMBER),
-    "channel_sums": (_POINTER, _POINTER, _POINTER, ctypes.POINTER(_Shape)),
+    "channel_sums": (_POINTER, _POINTER, _POINTER, _POINTER, ctypes.POINTER(_Window)),
     **{f"each_{name}": (_POINTER, _POINTER, _COUNT) for name in _EACH},
 }
 _DTYPE = np.dtype(F32)
@@ -127,18 +127,19 @@ def finish(sums: Array, line: Array, least: float = -inf, most: float = inf) -> 
         sums += F32(0)
 
 
-def channel_sums(image: Array, filters: Array, window: Window, out: Array) -> None:
+def channel_sums(image: Array, filters: Array, around: Array, window: Window, first: int, out: Array) -> None:
     """Writes the sums of what each cell of a window sees in a channel times its factor, cell after cell, where
     `takes_channels` says so.
 
-    image [n, h, w, C], whose rows have no gaps, filters [cells, C], out [n, rows, columns, C] of float32 without gaps.
+    image [n, h, w, C], of float32 without gaps as all others, filters [cells, C], out [n, rows, columns, C] of the rows from
+    `first`; around [C]: what there is outside the image.
     """
     library = _library()
-    assert library is not None and out.dtype is _DTYPE and out.flags.c_contiguous
-    of_sample, of_row, of_column = (s // image.itemsize for s in image.strides[:3])
-    (down, right), (high, wide), (lower, further) = window.stride, window.kernel, window.dilation
-    steps = (of_sample, of_row * down, of_column * right, high, wide, of_row * lower, of_column * further)
-    library.channel_sums(out.ctypes.data, image.ctypes.data, filters.ctypes.data, _Shape(*out.shape, *steps))
+    assert library is not None and all(a.dtype is _DTYPE and a.flags.c_contiguous for a in (image, around, out))
+    (top, _), (left, _) = window.pads
+    begin = (first * window.stride[0] - top, -left)
+    shape = _Window(*out.shape, *image.shape[1:3], *begin, *window.stride, *window.kernel, *window.dilation)
+    library.channel_sums(out.ctypes.data, image.ctypes.data, filters.ctypes.data, around.ctypes.data, shape)
 
 
 def takes_channels(image: Array, filters: Array) -> bool:

@@ -62,13 +62,15 @@ def window_sums(
     positions = window.positions(x.shape[1:-1])
     if min(positions) < 1:
         raise LayerError(f"the window of {list(window.reach)} is larger than the padded image")
-    wide = np.ascontiguousarray(padded(x.astype(weights.dtype, copy=False), window, positions, fill))
+    image = x.astype(weights.dtype, copy=False)
     shape = (x.shape[0], *positions)
     if groups == channels and channels > 1:
-        sums, listed = _by_channel(wide, weights, window, positions), places(shape, outputs, STRIP)
+        sums, block = _by_channel(image, weights, window, positions, fill)
+        listed = places(shape, outputs, block)
     else:
         numbers = max(outputs, weights[0].size * groups)
         listed = places(shape, numbers, max(BLOCK, ROWS * numbers))
+        wide = np.ascontiguousarray(padded(image, window, positions, fill))
         sums = _by_group(wide, weights, window, positions, groups)
     made = np.empty((*shape, outputs), made_type)
 
@@ -153,14 +155,15 @@ def _split(views: Array, groups: int) -> Array:
     return np.lib.stride_tricks.as_strided(views, shape, (*views.strides[:-1], inner * stride, stride), writeable=False)
 
 
-def _by_channel(x: Array, weights: Array, window: Window, positions: tuple[int, ...]) -> Sums:
-    """Each cell of the window at a time; output channel o sees the input channel o div multiplier."""
+def _by_channel(x: Array, weights: Array, window: Window, positions: tuple[int, ...], fill: float) -> tuple[Sums, int]:
+    """In one go, or each cell of the window at a time, and how many numbers of the output at once; output channel o sees the
+    input channel o div multiplier."""
     multiplier = weights.shape[0] // x.shape[-1]
-    wide = np.repeat(x, multiplier, -1) if multiplier > 1 else x
+    image = np.repeat(x, multiplier, -1) if multiplier > 1 else np.ascontiguousarray(x)
     factors = np.ascontiguousarray(weights.reshape(len(weights), -1).T)
-    if takes_channels(wide, factors):
-        return partial(_in_one_go, wide, factors, window)
-    cells = strips(wide, window, positions)
+    if takes_channels(image, factors):
+        return partial(_in_one_go, image, factors, np.full(len(weights), fill, np.float32), window), BLOCK
+    cells = strips(np.ascontiguousarray(padded(image, window, positions, fill)), window, positions)
     # a factor for each number of a line of the image: one long loop, and not one per column
     filters = np.tile(factors, positions[-1])
 
@@ -173,12 +176,12 @@ def _by_channel(x: Array, weights: Array, window: Window, positions: tuple[int, 
             else:
                 np.multiply(seen, filters[i, : sums.shape[-1]], out=sums)
 
-    return sums_at
+    return sums_at, STRIP
 
 
-def _in_one_go(x: Array, factors: Array, window: Window, place: Place, sums: Array) -> None:
+def _in_one_go(x: Array, factors: Array, around: Array, window: Window, place: Place, sums: Array) -> None:
     samples, rows = place
-    channel_sums(x[samples, rows.start * window.stride[0] :], factors, window, sums)
+    channel_sums(x[samples], factors, around, window, rows.start, sums)
 
 
 def strips(x: Array, window: Window, positions: tuple[int, ...]) -> Callable[[Place], Iterator[Array]]:
