@@ -94,20 +94,27 @@ class PyEvent:
 class Tec:
     """The state of one TEC while it runs."""
 
-    __slots__ = ("doubts", "events", "id", "phase", "random", "session", "shared_count", "tiles", "vector")
+    __slots__ = ("_events", "doubts", "id", "phase", "random", "session", "shared_count", "tiles", "vector")
 
     machine = PyMachine()
 
     def __init__(self, id: int, session: Session) -> None:
         self.id = id
         self.session = session
-        self.events = [PyEvent(i) for i in range(session.target.events)]
+        self._events: list[PyEvent] = []
         self.shared_count = 0
         self.phase = 0  # barriers passed
         self.tiles: list[Storage] | None = None  # that copies of this turn of a pipelined loop touched
         self.vector: VectorTurns | None = None  # of the vectorized loop that runs, where its turns are watched
         self.doubts: list[Doubt] = []  # writes that may turn out to be races
         self.random = random.Random(f"{session.pause_seed} {id}") if session.pause_seed else None
+
+    @property
+    def events(self) -> list[PyEvent]:
+        """Its events, which are made when a kernel asks for one."""
+        if not self._events:
+            self._events = [PyEvent(i) for i in range(self.session.target.events)]
+        return self._events
 
     @staticmethod
     def python_side(op: Op) -> Side:
@@ -120,7 +127,7 @@ class Tec:
             self.session.forgotten(self.tiles.pop())
 
     def finish_events(self) -> None:
-        for event in self.events:
+        for event in self._events:
             if event.pending:
                 event.finish()
 

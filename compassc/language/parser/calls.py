@@ -25,7 +25,7 @@ def build_op(module: ModuleContext, op: Op, args: tuple[object, ...], kwargs: di
     if any(isinstance(x, Tile) for x in (*args, *kwargs.values())):
         return apply(op, args, kwargs)
     try:
-        op.bind(args, kwargs)
+        op.given(args, kwargs)
     except TypeError as e:
         raise CompassError(
             f"S.{op.name}: {e}", code="arguments", help=f"its signature is S.{op.name}{bare(op.signature)}"

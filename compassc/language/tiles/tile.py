@@ -36,7 +36,7 @@ def error(message: str, help: str) -> CompassError:
 def shape_arg(shape: object, what: str) -> Shape:
     """A tile's shape, checked: one or two positive constants."""
     given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    items = tuple([machine(what).constant(n) for n in given])
+    items = tuple([n if type(n) is int else machine(what).constant(n) for n in given])
     if not 1 <= len(items) <= 2 or any(n is None or n < 1 for n in items):
         shown = ", ".join("a run-time value" if n is None else str(n) for n in items)
         raise error(
