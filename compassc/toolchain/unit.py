@@ -203,7 +203,8 @@ def _closing(text: str, start: int) -> dict[int, int]:
 def _with_last_barriers(text: str, kernels: Sequence[Kernel]) -> str:
     """The text with the barriers that kernels end with marked as such, unless a kernel is called as a function."""
     blanked = _blanked(text)
-    if any(re.search(rf"(?<!void )\b{kernel.name}\s*\(", blanked) for kernel in kernels):
+    names = "|".join(kernel.name for kernel in kernels)
+    if re.search(rf"(?<!void )\b(?:{names})\s*\(", blanked):
         return text
     lines = text.splitlines()
     for kernel in kernels:
