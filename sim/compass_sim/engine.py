@@ -92,7 +92,7 @@ def host_libraries() -> tuple[Path, Path, str]:
     loaded = []
     if sys.platform == "linux":
         lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
-        loaded = [Path(line.split(maxsplit=5)[5]) for line in lines if line.count("/")]
+        loaded = [Path(line.split(maxsplit=5)[5]) for line in lines if "/libc" in line or "/ld-" in line]
     libc = next((p for p in loaded if p.name == "libc.so.6" or p.name.startswith("libc-2.")), None)
     linker = next((p for p in loaded if p.name.startswith(("ld-linux-x86-64.so", "ld-2."))), None)
     if libc is None or linker is None:
