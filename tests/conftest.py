@@ -6,6 +6,7 @@ import gc
 import io
 import os
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ settings.load_profile("suite")
 
 _ROOM = 1 << 16
 """Words of the interpreter's stack, 512 KiB, that each test has at once."""
+
+_MEMORY, _ROOM_FOR_SCRATCH = "/dev/shm", 2 << 30
 
 USERS_OWN = ("COMPASS_TRACEBACK", "COMPASS_COLOR", "COMPASS_TARGET", "COMPASS_CACHE", "NO_COLOR")
 
@@ -107,6 +110,24 @@ def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Builds are remembered in a folder of the tests, not in the user's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COMPASS_STATE_DIR", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def scratch_in_memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Files that do not last, as compiling leaves and removes them, lie in memory where programs may be and there is room: when
+    a file is made, ext4 goes past all that were removed in the minutes before. Folders of tests stay on the disk."""
+    tmp_path_factory.getbasetemp()
+    status = os.statvfs(_MEMORY) if os.access(_MEMORY, os.W_OK) else None
+    if status is None or status.f_flag & os.ST_NOEXEC or status.f_bavail * status.f_frsize < _ROOM_FOR_SCRATCH:
+        yield
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="compass-tests-", dir=_MEMORY, ignore_cleanup_errors=True) as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
         yield
 
 
