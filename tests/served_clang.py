@@ -1,4 +1,4 @@
-"""One clang for all kernels that a process of tests compiles: it is loaded once and goes on in a child for each of them, which
+"""One clang for all C that a process of tests compiles: it is loaded once and goes on in a child for each of them, which
 saves the tests a sixth of clang's time. What it does is what a clang that is started does; where it cannot be had, or ends,
 clang is started."""
 
@@ -26,15 +26,22 @@ class ServedClang:
 
     def __init__(self, program: Path, folder: Path) -> None:
         self._program, self._folder, self._started = str(program), folder, command.run
+        self._names = {self._program, os.path.realpath(program)}
         self._lock, self._asked = threading.Lock(), False
         self._process: subprocess.Popen[bytes] | None = None
         self._calls: socket.socket | None = None
 
-    def run(self, line: list[str], folder: Path, meanwhile: Callable[[], object] | None = None) -> command.Run:
-        """The finished command, by the clang that is loaded, if there is one."""
-        called = self._called(line, folder) if line[0] == self._program else None
+    def run(
+        self,
+        line: list[str],
+        folder: Path,
+        meanwhile: Callable[[], object] | None = None,
+        seconds: float | None = None,
+    ) -> command.Run:
+        """The finished command, by the clang that is loaded, if there is one: that has as long as it takes."""
+        called = self._called(line, folder) if line[0] in self._names else None
         if called is None:
-            return self._started(line, folder, meanwhile)
+            return self._started(line, folder, meanwhile, seconds)
         try:
             if meanwhile is not None:
                 meanwhile()
@@ -42,7 +49,7 @@ class ServedClang:
             output, status = (_content(descriptor) for descriptor in called)
         if not status:  # it ended before the child
             self.close()
-            return self._started(line, folder)
+            return self._started(line, folder, seconds=seconds)
         return command.Run(os.waitstatus_to_exitcode(*struct.unpack("i", status)), output.decode(errors="replace"))
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from compass_core import files
 from compass_core.errors import ToolchainError
 from compass_core.files.cache import Cache, key_of
-from compass_core.hostcc.clang import LARGE_PAGES
+from compass_core.hostcc import command
 
 PREBUILT = Path(__file__).parent / "_bin" / "compass-worker"
 STAMP = PREBUILT.with_suffix(".stamp")
@@ -180,25 +180,22 @@ def _linker(clang: Path) -> str:
     return linker
 
 
-def _run(command: list[str]) -> str:
-    """What a program writes to stderr. ToolchainError where it fails."""
+def _run(line: list[str]) -> str:
+    """What a program writes. ToolchainError where it fails."""
     import shlex
-    import subprocess
 
     try:
-        done = subprocess.run(
-            command, env=LARGE_PAGES | os.environ, capture_output=True, text=True, timeout=_TIMEOUT, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ToolchainError(f"cannot run '{command[0]}': {error}", code="no-engine") from error
-    if done.returncode != 0:
+        done = command.run(line, Path.cwd(), seconds=_TIMEOUT)
+    except ToolchainError as error:
+        raise ToolchainError(error.message, code="no-engine") from error
+    if done.status != 0:
         raise ToolchainError(
             "C code of the simulator or the runtime cannot be built",
             code="no-engine",
-            notes=(shlex.join(command), *done.stderr.strip().splitlines()[:20]),
+            notes=(shlex.join(line), *done.output.strip().splitlines()[:20]),
             help="set COMPASS_CLANG to another clang, or run `compassc doctor`",
         )
-    return done.stderr
+    return done.output
 
 
 def install() -> Path:

@@ -109,3 +109,9 @@ def test_the_clang_in_use_knows_every_internal_option(monkeypatch):
     """Else kernels with many loops would take much longer to compile here, unseen."""
     monkeypatch.undo()
     assert {*INTERNAL} <= {*command.kernel_flags(clang.find_clang(), "X")}
+
+
+def test_a_compiler_that_takes_too_long_is_ended(tmp_path):
+    sleeper = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
+    with pytest.raises(ToolchainError, match="is not done after 0.1 s"):
+        command.run(sleeper, tmp_path, seconds=0.1)

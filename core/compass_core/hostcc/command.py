@@ -186,10 +186,12 @@ class Run:
     output: str
 
 
-def run(command: list[str], folder: Path, meanwhile: Callable[[], object] | None = None) -> Run:
+def run(
+    command: list[str], folder: Path, meanwhile: Callable[[], object] | None = None, seconds: float | None = None
+) -> Run:
     """Run a compiler command in `folder`; `meanwhile` is called while it runs.
 
-    ToolchainError when the program cannot be started.
+    ToolchainError when the program cannot be started, or has not ended after so many `seconds`: then it is killed.
     """
     import subprocess
 
@@ -208,5 +210,9 @@ def run(command: list[str], folder: Path, meanwhile: Callable[[], object] | None
     with process:
         if meanwhile is not None:
             meanwhile()
-        output, _ = process.communicate()
+        try:
+            output, _ = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise ToolchainError(f"'{command[0]}' is not done after {seconds} s", code="no-clang") from None
     return Run(process.returncode, output.decode(errors="replace"))
