@@ -89,7 +89,7 @@ OPERATORS = {
     "add": (1, "int8", lambda d: d.pair("ADD", total)),
     "sub": (1, "int8", lambda d: d.pair("SUB", total)),
     "mul": (1, "int8", lambda d: d.pair("MUL", product)),
-    "add of 16 bits": (2, "int16", lambda d: d.pair("ADD", total)),
+    "add of 16 bits": (1, "int16", lambda d: d.pair("ADD", total)),
     "maximum": (0, "int8", lambda d: d.pair("MAXIMUM", total, same=True)),
     "average": (1, "int8", average),
     "rescaled": (1, "int8", rescaled),

@@ -34,19 +34,28 @@ Form = Callable[["Conversion", "Origin", Levels], "Value | None"]
 
 def factor(ratio: Array) -> dict[str, Any]:
     """The multiplier and shift of a requantisation, as a layer has them: numbers, or constants per channel."""
-    exact = np.asarray(ratio, np.float64).reshape(-1)
+    multiplier, shift = _multipliers(np.asarray(ratio, np.float64).reshape(-1))
+    if (multiplier == multiplier[0]).all() and (shift == shift[0]).all():
+        return _scaled(multiplier[0], shift[0])
+    return {"scale": multiplier.astype(np.uint16), "shift": shift.astype(np.int8)}
+
+
+def _multipliers(exact: Array) -> tuple[Array, Array]:
+    """(multipliers, shifts) next to real factors."""
     shift = MULTIPLIER_BITS - 1 - np.floor(np.log2(exact)).astype(np.int64)
     multiplier = np.rint(exact * np.exp2(shift)).astype(np.int64)
     over = multiplier >= 1 << MULTIPLIER_BITS
-    multiplier, shift = np.where(over, multiplier >> 1, multiplier), np.where(over, shift - 1, shift)
-    if exact.size == 1 or (multiplier == multiplier[0]).all() and (shift == shift[0]).all():
-        return {
-            "scale_value": int(multiplier[0]),
-            "scale_type": "uint16",
-            "shift_value": int(shift[0]),
-            "shift_type": "int8",
-        }
-    return {"scale": multiplier.astype(np.uint16), "shift": shift.astype(np.int8)}
+    return np.where(over, multiplier >> 1, multiplier), np.where(over, shift - 1, shift)
+
+
+def _scaled(multiplier: int, shift: int) -> dict[str, int | str]:
+    """A single multiplier and shift as attributes."""
+    return {
+        "scale_value": int(multiplier),
+        "scale_type": "uint16",
+        "shift_value": int(shift),
+        "shift_type": "int8",
+    }
 
 
 def _attributes(origin: Origin) -> dict[str, object]:
@@ -216,21 +225,27 @@ def multiplied(b: Building, x: Quantised, y: Quantised, out: Levels) -> Value | 
 
 
 COMMON = 1 << 14
-"""What operands of a sum are multiplied with to have one scale: the coarser one with this, the other one with less."""
+"""What operands of a sum are multiplied with to have one scale: the coarser one with this or less, the other one with less."""
+_NEAR, _ALLOWED = 1 / 64, 0.5
+"""Levels of the result that may be lost by multipliers before others are looked for, and before there are none."""
 
 
-def _fit_together(found: Sequence[Quantised], out: Levels) -> bool:
-    """Whether whole multipliers bring operands to one scale: half a step of the result may be lost, of more than 8 bits
-    as large a part of its range as 12 bits tell."""
-    largest = max(float(q.levels.scale[0]) for q in found)
-    allowed = max(0.5, 2.0 ** (out.dtype.itemsize * 8 - 12))
-    for q in found:
-        info, zero, scale = np.iinfo(q.levels.dtype), int(q.levels.zero[0]), float(q.levels.scale[0])
-        exact = scale / largest * COMMON
-        reach = max(info.max - zero, zero - info.min) * scale / float(out.scale[0])
-        if abs(round(exact) / exact - 1) * reach > allowed:
-            return False
-    return True
+def _sum_factors(found: Sequence[Quantised], out: Levels) -> dict[str, object] | None:
+    """The multipliers of the result and of both operands: the first ones that are near enough to the real ones, or the
+    nearest. None where these lose half a level of the result."""
+    ends = [(np.iinfo(q.levels.dtype), int(q.levels.zero[0])) for q in found]
+    reach = np.asarray([max(info.max - zero, zero - info.min) for info, zero in ends])[:, None]
+    scales = np.asarray([float(q.levels.scale[0]) for q in found])[:, None]
+    common = np.arange(COMMON, COMMON // 2, -1)
+    operands = np.rint(scales / scales.max() * common)
+    multiplier, shift = _multipliers(scales.max() / float(out.scale[0]) / common)
+    lost = np.abs(operands * multiplier * np.exp2(-shift) - scales / float(out.scale[0])) * reach
+    worst = lost.sum(0)
+    best = int(np.argmax(worst <= _NEAR) if (worst <= _NEAR).any() else np.argmin(worst))
+    if worst[best] > _ALLOWED:
+        return None
+    own = [int(n) for n in (multiplier[best], *operands[:, best])]
+    return {**_scaled(multiplier[best], shift[best]), "scale_value": own, "scale_type": ["uint16"] * 3}
 
 
 def combine(b: Building, method: str, found: Sequence[Quantised], out: Levels) -> Value | None:
@@ -238,19 +253,14 @@ def combine(b: Building, method: str, found: Sequence[Quantised], out: Levels) -
     if not all(q.levels.is_one for q in found):
         return None
     scales = [float(q.levels.scale[0]) for q in found]
-    if method != "MUL" and not _fit_together(found, out):
+    given = factor(np.asarray(scales[0] * scales[1] / out.scale[0])) if method == "MUL" else _sum_factors(found, out)
+    if given is None:
         return None
     values = []
     for q in found:
         tensor, order = as_marked(b, q)
         values.append(b.value(tensor, q.value.dtype, order))
     tensors, shape, order = b.operands(values)
-    if method == "MUL":
-        given = factor(np.asarray(scales[0] * scales[1] / out.scale[0]))
-    else:
-        first, second = (round(s / max(scales) * COMMON) for s in scales)
-        own = factor(np.asarray(max(scales) / out.scale[0] / COMMON))
-        given = {**own, "scale_value": [own["scale_value"], first, second], "scale_type": ["uint16"] * 3}
     same = all(tuple(t.shape) == shape for t in tensors)
     if same:
         given["method"] = method
