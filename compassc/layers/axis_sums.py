@@ -22,12 +22,19 @@ ALIKE, BROAD, LONG = LANES, 256, 28
 """Elements behind the axes that are joined from which on kernels by hand, whose lanes these are, have up to 88 % fewer cycles
 than schedules (of 24 they have 8 to 19 % more); but from `BROAD` on, in whole vectors, with at most `LONG` joined, up to 16 %
 more."""
+FEW = 4
+"""Elements behind the axes, or joined where there are none, up to which kernels by hand, whose lanes are of many rows, have up to
+75 % fewer cycles: schedules have no other lanes than these."""
 
 
 def goes_in_rows(shape: Sequence[int], axes: Sequence[int]) -> bool:
     """Whether schedules are better than kernels by hand at joining the elements of axes."""
     behind = [n for n in shape[max(axes) + 1 :] if n > 1]
-    broad = prod(behind) >= BROAD and behind[-1] % LANES == 0 and prod(shape[a] for a in axes) <= LONG
+    joined = prod(shape[a] for a in axes)
+    rows = prod(n for a, n in enumerate(shape[: max(axes)]) if a not in axes)
+    if rows >= LANES and (prod(behind) if behind else joined) <= FEW:
+        return False
+    broad = prod(behind) >= BROAD and behind[-1] % LANES == 0 and joined <= LONG
     return prod(behind) < ALIKE or broad
 
 
