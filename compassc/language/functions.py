@@ -220,6 +220,11 @@ class Macro:
         return self._run(self, args, kwargs)
 
 
+def mentioned_names(func: FunctionType) -> tuple[str, ...]:
+    """The names in a function's own text that it does not define."""
+    return (*func.__code__.co_names, *func.__code__.co_freevars)
+
+
 def captured_names(func: FunctionType) -> dict[str, object]:
     """The names visible to a function from outside: its module's globals, overridden by its closure."""
     names = dict(func.__globals__)

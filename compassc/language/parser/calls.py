@@ -10,7 +10,7 @@ from ...ir import exprs as E
 from ...ir.dtypes import PointerType
 from ...ops.core import Built, Op, convert
 from ...ops.typing import is_literal
-from ..functions import Macro, Param, PyPrimFunc
+from ..functions import Macro, Param, PyPrimFunc, mentioned_names
 from ..source import definition, file_of
 from ..tiles.tile import Tile, apply
 from .context import ModuleContext
@@ -143,7 +143,7 @@ def expand_macro(module: ModuleContext, macro: Macro, args: tuple[object, ...], 
     node, file = definition(macro.py_func), file_of(macro.py_func)
     outer = fp.scope, fp.evaluator, fp.eval, fp.file
     if macro.hygienic:
-        fp.scope = Scope(macro.captured)
+        fp.scope = Scope(macro.captured, mentioned_names(macro.py_func))
     fp.scope.push()
     for name, value in bound.arguments.items():
         fp.scope.bind(name, value)

@@ -15,7 +15,7 @@ from ...ir import stmts as S
 from ...ir.dtypes import INT32, PointerType, pointer_type
 from ...ir.names import NamePool
 from ...ir.visit import placed
-from ..functions import PyPrimFunc, captured_names
+from ..functions import PyPrimFunc, captured_names, mentioned_names
 from ..source import definition, file_of, node_span
 from ..specs import AllocSpec
 from .constants import kept
@@ -42,7 +42,7 @@ class FunctionContext:
         self.func, self.symbol, self.errors, self.chain = func, symbol, errors, chain
         self.node = definition(func.py_func)
         self.file = file_of(func.py_func)
-        self.scope = Scope(captured_names(func.py_func))
+        self.scope = Scope(captured_names(func.py_func), mentioned_names(func.py_func))
         self.helpers = Helpers(self.keep, self.append)
         self.evaluator = Evaluator(self.scope, self.file, chain, self)
         self.eval = self.evaluator.eval

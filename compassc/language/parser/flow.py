@@ -7,7 +7,8 @@ uses of the name are refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +16,7 @@ from compass_core.errors import CompassError, Note, Span
 
 from ...ir import exprs as E
 from ...ir import stmts as S
+from ..source import is_user_file
 from .errors import language_error
 from .values import BufferValue, PointerValue, Value
 
@@ -45,8 +47,10 @@ class Turns:
 class Flow:
     """The frames of names of a function, innermost last, and the ways through its statements."""
 
-    def __init__(self) -> None:
+    def __init__(self, around: Mapping[str, object]) -> None:
+        """`around`: what names stand for that the function finds outside of itself."""
         self.frames: Frames = [{}]
+        self._around = {name: x for name, x in around.items() if _may_be_changed(x)}
         self._turns: list[Turns] = []
         self._outside: list[int] = []  # frames around each block that may run or not
 
@@ -141,24 +145,26 @@ class Flow:
                 found = ways[0] is was[name][0] or not _is_computed(ways[0])
                 frame[name] = ways[0] if found and all(_same(x, ways[0]) for x in ways) else Unclear(place)
 
-    # -- lists that statements change
+    # -- lists and objects that statements change
 
-    def held(self) -> _Known:
-        """What lists and the like hold that a statement of a block may find, but not change."""
-        around = self.frames[: self._outside[-1]] if self._outside else []
-        found = ({name: (x, _contents(x)) for name, x in frame.items() if type(x) in _MUTABLE} for frame in around)
-        return [names for names in found if names]
+    def held(self) -> _Held:
+        """What lists and the like and the user's objects hold that a statement of a block may find, but not change."""
+        if not self._outside:
+            return []
+        around = (self._around, *self.frames[: self._outside[-1]])
+        return [(name, x, _state(x)) for frame in around for name, x in frame.items() if _may_be_changed(x)]
 
-    def check_held(self, held: _Known) -> None:
+    def check_held(self, held: _Held) -> None:
         """CompassError where a statement changed one of them."""
-        for frame in held:
-            for name, (value, contents) in frame.items():
-                if _contents(value) != contents:
-                    raise language_error(
-                        "depends-on-run",
-                        f"{name!r} is changed here while the kernel is compiled, once, whatever the run does",
-                        "change it outside of blocks that depend on the run, or keep run-time values in memory: S.alloc",
-                    )
+        for name, value, before in held:
+            now = _state(value)
+            part = next((p for p, known in before.items() if not _unchanged(now.get(p, (now,))[0], *known)), None)
+            if part is not None:
+                raise language_error(
+                    "depends-on-run",
+                    f"{name + part!r} is changed here while the kernel is compiled, once, whatever the run does",
+                    "change it outside of blocks that depend on the run, or keep run-time values in memory: S.alloc",
+                )
 
 
 def leaves(body: S.Body) -> bool:
@@ -215,6 +221,33 @@ def _contents(value: object) -> _Contents | None:
     return _Contents(value) if isinstance(value, (list, tuple, set, dict)) else None
 
 
+def _may_be_changed(value: object) -> bool:
+    """Whether statements may change what a value holds: lists and the like, and objects of the user's classes."""
+    kind = type(value)
+    if kind in _MUTABLE:
+        return True
+    if kind.__module__ == "builtins" or not (hasattr(value, "__dict__") or hasattr(kind, "__slots__")):
+        return False
+    module = sys.modules.get(kind.__module__)
+    return module is not None and is_user_file(getattr(module, "__file__", None) or kind.__module__)
+
+
+def _state(value: object) -> _State:
+    """What a value holds by its parts: a list and the like as a whole, an object by attribute. Attributes that appear later,
+    such as results that are kept, are no change."""
+    if type(value) in _MUTABLE:
+        return {"": (value, _contents(value))}
+    slots = (s for kind in type(value).__mro__ for s in _words(kind.__dict__.get("__slots__", ())))
+    found = {s: getattr(value, s) for s in slots if hasattr(value, s)} | getattr(value, "__dict__", {})
+    return {f".{name}": (x, _contents(x)) for name, x in found.items()}
+
+
+def _words(slots: str | Iterable[str]) -> tuple[str, ...]:
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+_State = dict[str, tuple[object, "_Contents | None"]]
+_Held = list[tuple[str, object, _State]]
 _Known = list[dict[str, tuple[object, _Contents | None]]]
 """Frames with what the containers in them hold."""
 _Ways = tuple[_Known, list[tuple[set[str], dict[str, Span | None]]]]

@@ -67,7 +67,7 @@ class FunctionParser(FunctionContext):
     def statement(self, node: ast.stmt) -> None:
         """Parse a statement; a mistake is recorded and the names it would define are poisoned."""
         outer, self.current = self.current, node
-        held, outside = self.scope.held(), self.helpers.begin()
+        held, outside, mistakes = self.scope.held(), self.helpers.begin(), len(self.errors)
         try:
             method = getattr(self, "stmt_" + type(node).__name__, None)
             if method is None:
@@ -76,7 +76,7 @@ class FunctionParser(FunctionContext):
             if not isinstance(node, _BLOCKS):
                 self.evaluator.operands = None, ()
                 self.helpers.finish()
-            if held:
+            if held and len(self.errors) == mistakes:  # else a statement inside has told of it
                 self.scope.check_held(held)
         except CompassError as error:
             if self.attempts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,10 +36,11 @@ def _range(*args: object) -> LoopSpec:
 
 
 class Scope(Flow):
-    """A stack of frames over the captured names of one function. `places`: where a name was last defined."""
+    """A stack of frames over the captured names of one function, which `names` some of them. `places`: where a name was last
+    defined."""
 
-    def __init__(self, captured: Mapping[str, object]) -> None:
-        super().__init__()
+    def __init__(self, captured: Mapping[str, object], names: Iterable[str]) -> None:
+        super().__init__({name: captured[name] for name in names if name in captured})
         self.captured = captured
         self.loop_names: set[str] = set()
         self.blocks = 0  # schedulable blocks around the current place
