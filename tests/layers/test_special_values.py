@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compassc.graph import Layer
+from compassc.graph import Layer, Tensor
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import kernel_of
+from compassc.layers.samples import Draw, drawn
+from compassc.layers.support import SHAPES
 from tests.choosing import some
 from tests.layers.cases import tensor
 from tests.layers.harness import run
@@ -75,6 +77,38 @@ def test_kernels_give_what_references_give(cases, tmp_path):
         np.testing.assert_allclose(got, want, 1e-5, 1e-5, err_msg=said)
         if cases is of_elements:
             np.testing.assert_array_equal(np.signbit(got), np.signbit(want) | np.isnan(want) & np.signbit(got), said)
+
+
+def test_running_sums_begin_with_the_first_element(tmp_path):
+    """Which may be -0.0, as in ONNX Runtime; exclusive ones begin with 0.0."""
+    x = np.array([[-0.0, -0.0, 1.0, -1.0, -0.0]], "float32")
+    given = {"axis": 1, "method": "SUM"}
+    for exclusive, signs in ((False, [1, 1, 0, 0, 0]), (True, [0, 0, 0, 0, 0])):
+        ends = (tensor("x", x.shape, "float32"),), (tensor("y", x.shape, "float32"),)
+        layer = Layer("l", "Cumulate", *ends, {**given, "exclusive": exclusive}, {})
+        for found in (run(kernel_of([layer]), layer, [x], tmp_path), evaluate(layer, [x])):
+            np.testing.assert_array_equal(np.signbit(found[0])[0], signs)
+
+
+LISTS = ("GridSample", "NMS", "DetectionOutput", "FilterBoxes", "CTCGreedyDecoder")
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_kernels_that_choose_take_nan_as_references_do(kind, tmp_path):
+    layer = next(
+        made
+        for seed, shape in enumerate(SHAPES * 3)
+        if (made := drawn(Draw(np.random.default_rng(seed)), kind, Tensor("x", shape, "float32"))) is not None
+    )
+    draw = Draw(np.random.default_rng(7))
+    ends = [(t.low, t.high) if t.is_integer else (None, None) for t in layer.inputs]
+    given = [draw.array(t.dtype, *t.shape, low=a, high=b) for t, (a, b) in zip(layer.inputs, ends, strict=True)]
+    for at, step in some((i, step) for i, t in enumerate(layer.inputs) if not t.is_integer for step in (7, 1)):
+        arrays = [a.copy() for a in given]
+        arrays[at].reshape(-1)[::step] = np.nan
+        results = zip(run(kernel_of([layer]), layer, arrays, tmp_path), evaluate(layer, arrays), strict=True)
+        for got, want in some(results):
+            np.testing.assert_allclose(got, want.reshape(got.shape), 1e-4, 1e-4, err_msg=f"input {at}, {step}")
 
 
 def test_windows_of_minus_infinity_alone_have_it():

@@ -112,7 +112,8 @@ the package `onnx`: `pip install "compassc[onnx]"`.
   PRelu, Elu, Selu, Celu and HardSigmoid make 0, Clip its lower limit, Max, Min, ReduceMax, ReduceMin, MaxPool and
   GlobalMaxPool one of the other numbers, or an infinity where there is none; LpNormalization divides what is beside NaN by its
   smallest norm. Outputs that must show NaN need an IsNaN of what comes before. ArgMax and ArgMin give the place of the first NaN (the last one with
-  select_last_index), as NumPy does; ONNX Runtime where it is the first element. TopK takes NaN for infinity.
+  select_last_index), as NumPy does; ONNX Runtime where it is the first element. TopK takes NaN for infinity. GridSample takes
+  it for the lowest coordinate; NonMaxSuppression leaves out scores that are NaN.
 - QuantizeLinear with known scales multiplies with their reciprocals, and rounds what has the zero point added, as Quantize
   layers do: halves go to the other neighbour where the zero point is odd. Casts to floats of 8 bits make their lowest
   number of NaN, but without `saturate`.

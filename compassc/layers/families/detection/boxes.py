@@ -225,7 +225,8 @@ def detection_output(layer: Layer, scores: Array, deltas: Array, proposals: Arra
     order = [1, 0, 3, 2] if layer.word("anchor_mode", "") == "CAFFE_DETECTION" else [0, 1, 2, 3]
     t = deltas.astype(F)[:, :, left:] / np.asarray(four(layer, "variance", (10, 10, 5, 5)), F)
     t = t[..., order]
-    t[..., 2:] = smaller(t[..., 2:], F(xform_clip(layer)))
+    if np.isfinite(clip := F(xform_clip(layer))):
+        t[..., 2:] = smaller(t[..., 2:], clip)
     given = proposals.astype(F)[..., order]
     size = given[..., 2:] - given[..., :2]
     centre = (given[..., :2] + given[..., 2:]) * F(0.5)

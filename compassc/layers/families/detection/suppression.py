@@ -135,7 +135,7 @@ def nms(layer: Layer, boxes: Array, per_class: Array, classes: Array, scores: Ar
 
 def _kept(s: Suppression, boxes: Array, scores: Array, most: int, quantised: bool) -> tuple[list[int], list[float]]:
     """The boxes of one class that are kept, and their scores, best first."""
-    low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
+    low, high = np.fmin(boxes[:, :2], boxes[:, 2:]), np.fmax(boxes[:, :2], boxes[:, 2:])  # a number beside NaN
     area = _area(s, high - low, quantised)
     left, alive = scores.copy(), np.ones(len(boxes), bool)
     kept: list[int] = []
@@ -150,9 +150,7 @@ def _kept(s: Suppression, boxes: Array, scores: Array, most: int, quantised: boo
         kept.append(i)
         values.append(left[i])
         alive[i] = False
-        inter = _area(
-            s, np.maximum(np.minimum(high, high[i]) - np.maximum(low, low[i]), boxes.dtype.type(0)), quantised
-        )
+        inter = _area(s, np.fmax(np.fmin(high, high[i]) - np.fmax(low, low[i]), boxes.dtype.type(0)), quantised)
         union = area[i] + area - inter
         if s.factors is not None:
             step = inter * STEPS // np.maximum(union, 1)

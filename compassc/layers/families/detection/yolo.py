@@ -206,7 +206,7 @@ def filter_boxes(layer: Layer, boxes: Array, scores: Array, counts: Array, label
             part = slice(first, first + size)
             sides = real[n, part, 2:] - real[n, part, :2]
             good = (
-                (values[n, part].astype(kind) > limit(score))
+                ((values[n, part].astype(kind) > limit(score)) | np.isneginf(score))  # without a limit also NaN
                 & (sides[:, 0] >= limit(high))
                 & (sides[:, 1] >= limit(wide))
             )

@@ -169,7 +169,7 @@ def cumulate(layer: Layer, x: Array) -> Array:
         wide = np.flip(wide, axis)
     run = np.cumsum(wide, axis, dtype=np.float32) if method == "SUM" else np.cumprod(wide, axis, dtype=np.float32)
     if layer.flag("exclusive", False):
-        run = _delayed(run, axis, 0 if method == "SUM" else 1)
+        run = _delayed(run + np.float32(0), axis, 0) if method == "SUM" else _delayed(run, axis, 1)  # 0.0 + x of sums
     return np.flip(run, axis) if layer.flag("reverse", False) else run
 
 

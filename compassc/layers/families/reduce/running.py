@@ -43,7 +43,8 @@ def cumulate(layer: Layer) -> Kernel:
 def _float(k: LayerKernel, layer: Layer, w: AxisLoop, method: str) -> Steps:
     if layer.output.is_integer or layer.input.is_integer:
         raise LayerError(f"its input is {layer.input.dtype}, its output {layer.output.dtype}, expected floats")
-    acc = w.start("acc", 0.0 if method == "SUM" else 1.0, "float32")
+    first = 1.0 if method == "PROD" else 0.0 if layer.flag("exclusive", False) else -0.0  # -0.0 + x is x
+    acc = w.start("acc", first, "float32")
 
     def add() -> None:
         v: Expression = w.load("x")

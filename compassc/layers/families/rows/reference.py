@@ -194,11 +194,13 @@ def ctc_sizes(layer: Layer) -> tuple[int, int, int, int]:
 
 
 def ctc_greedy(layer: Layer, x: Array, lengths: Array) -> Array:
-    """The rest is filled with the largest value of the type; a length of 0 or less means all steps."""
+    """The rest is filled with the largest value of the type; a length of 0 or less means all steps. NaN is never
+    the most likely, as long as there is a number."""
     n, steps, classes, room = ctc_sizes(layer)
     merge = layer.flag("merge_repeated", True)
     found = np.full((n, room), layer.output.integer.high, np.int64)
-    best = x.astype(np.float32 if x.dtype.kind not in "iu" else np.int64).argmax(-1)
+    wide = x.astype(np.int64) if x.dtype.kind in "iu" else np.where(np.isnan(x), -np.inf, x)
+    best = wide.argmax(-1)
     for i, length in enumerate(lengths.reshape(-1).astype(int)):
         row = best[i, : min(length, steps) if length > 0 else steps]
         keep = np.ones(len(row), bool)

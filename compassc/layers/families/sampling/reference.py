@@ -9,6 +9,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import saturate
+from compassc.operators.arrays import limited
 
 METHODS = ("BILINEAR", "LINEAR", "NEAREST")
 PADDINGS = ("ZEROS", "BORDER")
@@ -54,9 +55,12 @@ def _between(
 
 
 def _position(layer: Layer, g: Array, size: int) -> Array:
+    """The coordinate in pixels, at most two beyond the image: there all places look alike. NaN is the lowest one."""
     if layer.flag("align_corners", False):
-        return (g + np.float32(1)) / np.float32(2) * np.float32(size - 1)
-    return ((g + np.float32(1)) * np.float32(size) - np.float32(1)) / np.float32(2)
+        place = (g + np.float32(1)) / np.float32(2) * np.float32(size - 1)
+    else:
+        place = ((g + np.float32(1)) * np.float32(size) - np.float32(1)) / np.float32(2)
+    return limited(place, -2, size + 1)
 
 
 def _pixels(layer: Layer, x: Array, places: Sequence[Array], outside: int) -> Array:
