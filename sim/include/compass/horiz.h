@@ -322,7 +322,7 @@ typedef struct {
 #define __wload(p, m) \
   (*(const __pair *)((const char *)__compass_halves + 2 * ((const __lsram char *)(p) - __compass_factors)))
 #define __compass_halve(pointer, bytes) \
-  for (int __compass_i = 0; __compass_i < (bytes) / 32; __compass_i++) \
+  for (int __compass_i = 0; __compass_i < ((bytes) + 31) / 32; __compass_i++) \
   __compass_halves[__compass_i] = __compass_pair_of(((const __lsram char32 *)(pointer))[__compass_i])
 __COMPASS_FN __pair __compass_pair_of(char32 bytes) {
   return (__pair){as_short16(__compass_even(bytes)), as_short16(__compass_odd(bytes))};
