@@ -90,11 +90,12 @@ def test_running_sums_begin_with_the_first_element(tmp_path):
             np.testing.assert_array_equal(np.signbit(found[0])[0], signs)
 
 
-LISTS = ("GridSample", "NMS", "DetectionOutput", "FilterBoxes", "CTCGreedyDecoder")
+LISTS = "GridSample NMS DetectionOutput FilterBoxes CTCGreedyDecoder DecodeBox MultiboxTransformLoc".split()
+REGIONS = ("RoiAlign", "MaxRoiPool", "ROIPooling")
 
 
-@pytest.mark.parametrize("kind", LISTS)
-def test_kernels_that_choose_take_nan_as_references_do(kind, tmp_path):
+@pytest.mark.parametrize("kind", (*LISTS, *REGIONS))
+def test_kernels_that_choose_take_nan_and_infinities_as_references_do(kind, tmp_path):
     layer = next(
         made
         for seed, shape in enumerate(SHAPES * 3)
@@ -103,12 +104,13 @@ def test_kernels_that_choose_take_nan_as_references_do(kind, tmp_path):
     draw = Draw(np.random.default_rng(7))
     ends = [(t.low, t.high) if t.is_integer else (None, None) for t in layer.inputs]
     given = [draw.array(t.dtype, *t.shape, low=a, high=b) for t, (a, b) in zip(layer.inputs, ends, strict=True)]
-    for at, step in some((i, step) for i, t in enumerate(layer.inputs) if not t.is_integer for step in (7, 1)):
+    special = ((np.nan, 7), (np.nan, 1), (np.inf, 3), (-np.inf, 7))
+    for at, (value, step) in some((i, v) for i, t in enumerate(layer.inputs) if not t.is_integer for v in special):
         arrays = [a.copy() for a in given]
-        arrays[at].reshape(-1)[::step] = np.nan
+        arrays[at].reshape(-1)[::step] = value
         results = zip(run(kernel_of([layer]), layer, arrays, tmp_path), evaluate(layer, arrays), strict=True)
         for got, want in some(results):
-            np.testing.assert_allclose(got, want.reshape(got.shape), 1e-4, 1e-4, err_msg=f"input {at}, {step}")
+            np.testing.assert_allclose(got, want.reshape(got.shape), 1e-4, 1e-4, err_msg=f"input {at}, {value}, {step}")
 
 
 def test_windows_of_minus_infinity_alone_have_it():

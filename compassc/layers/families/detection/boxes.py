@@ -281,7 +281,7 @@ def multibox(layer: Layer, scores: Array, offsets: Array, anchors: Array) -> lis
     given = anchors.reshape(a, 4).astype(F)
     size, centre = given[:, 2:] - given[:, :2], (given[:, :2] + given[:, 2:]) * F(0.5)
     boxes = decoded(t, centre, size, Limits(1.0, 1.0, layer.flag("clip", True)))
-    real = scores.astype(F)[:, 1:]
+    real = np.where(np.isnan(scores), -np.inf, scores).astype(F)[:, 1:]
     best, label = real.max(axis=1), real.argmax(axis=1)
     found, many = np.full((n, room, 6), -1, F), np.zeros(n, np.int64)
     for i in range(n):

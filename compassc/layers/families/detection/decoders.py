@@ -42,7 +42,7 @@ from compassc.layers.families.detection.fixed import (
     multibox_score,
     proposal_numbers,
 )
-from compassc.layers.families.detection.lists import BoxList, ClassList, Output, more, same_kinds, scalar
+from compassc.layers.families.detection.lists import BoxList, ClassList, Output, ends, more, same_kinds, scalar
 from compassc.layers.families.detection.selecting import Chosen, Selection
 from compassc.layers.kernels import kernel
 from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
@@ -227,14 +227,14 @@ class _Multibox:
             self.many.put_count(n, self.filled)
 
     def _best(self, column: Address) -> tuple[Value, Value]:
-        """The highest score of a box, and its class."""
-        k = self.k
+        """The highest score of a box, and its class; NaN is none."""
+        k, (lowest, _) = self.k, ends("int32" if self.quantised else "float32")
 
         def real(c: Expression | int) -> Expression:
             return scalar(column, c * self.number, self.layer.input)
 
-        score, label = k.changing("score", real(1)), k.changing("label", S.i32(0))
-        with k.for_range(2, self.classes, name="c") as c:
+        score, label = k.changing("score", lowest), k.changing("label", S.i32(0))
+        with k.for_range(1, self.classes, name="c") as c:
             other = k.held("other", real(c))
             with k.when(other > score):
                 k.assign(score, other)

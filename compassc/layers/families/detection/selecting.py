@@ -125,18 +125,17 @@ class Selection:
                 k.assign(variable, value)
 
     def _next(self, labels: AbstractContextManager[Expression], last: tuple[Value, Value]) -> tuple[Value, Value]:
-        """The lowest score, and its place, behind the last one, of those above the threshold."""
+        """The lowest score, and its place, behind the last one, of those above the threshold; FAR where there is none."""
         k, (last_score, last_at) = self.k, last
-        highest = S.vbcast(self.highest, lanes=LANES)
-        best, place = k.changing("best", highest), k.changing("place", everywhere(FAR))
+        best, place = k.changing("best", S.vbcast(self.highest, lanes=LANES)), k.changing("place", everywhere(FAR))
         with labels as label, k.for_range(0, self.number, LANES, "j") as j:
             seen = self._seen(j, label)
             at = k.held("at", (self.lanes + j) * self.columns + label)
             behind = k.held("behind", (seen > last_score) | ((seen == last_score) & (at > last_at)))
-            left = k.held("left", S.vsel(seen, highest, behind & (seen > self.threshold)))
-            better = k.held("better", (left < best) | ((left == best) & (at < place)))
+            lower = k.held("lower", (seen < best) | ((seen == best) & (at < place)))
+            better = k.held("better", behind & (seen > self.threshold) & lower)
             k.assign(place, S.vsel(at, place, better))
-            k.assign(best, S.vsel(left, best, better))
+            k.assign(best, S.vsel(seen, best, better))
         low = k.held("low", across_min(best))
         found_at = k.held("found_at", across_min(S.vsel(place, everywhere(FAR), best == low))[0])
         return k.held("found", low[0]), found_at
@@ -151,7 +150,7 @@ class Selection:
             k.assign(going, S.i32(0))
             limit, limit_at = self.limit
             within = either(found < limit, both(found == limit, found_at <= limit_at))
-            with k.when(both(found < self.highest, within)):
+            with k.when(both(found_at < FAR, within)):
                 k.assign(going, S.i32(1))
                 k.assign(last[0], found)
                 k.assign(last[1], found_at)

@@ -18,6 +18,7 @@ from compassc.layers.families.regions.frame import Axis, Near, Regions, check_ma
 from compassc.layers.families.regions.reference import (
     AVERAGES,
     CROPS,
+    FARTHEST,
     LEVELS,
     MODES,
     NORMALISED_LEVELS,
@@ -127,14 +128,13 @@ def roi_align(layer: Layer) -> Kernel:
 
 
 def _valid(f: Regions, ends: Sequence[tuple[Value, Value]], mode: str, outside: Expression | None) -> Value:
-    """Whether (1 or 0) a region has points."""
-    valid, wrong = f.k.changing("valid", S.i32(1)), outside
-    if mode == "HALF_PIXEL":
-        negative = either(ends[0][1] < 0.0, ends[1][1] < 0.0)
-        wrong = negative if wrong is None else either(wrong, negative)
-    if wrong is not None:
-        with f.k.when(wrong):
-            f.k.assign(valid, S.i32(0))
+    """Whether (1 or 0) a region has points: one of infinite size or beyond the images has none."""
+    sizes = [size for _, size in ends]
+    wrong = [size < 0.0 for size in sizes] if mode == "HALF_PIXEL" else []
+    wrong += [size == S.fp32("inf") for size in sizes]
+    valid = f.k.changing("valid", S.i32(1))
+    with f.k.when(either(*wrong) if outside is None else either(outside, *wrong)):
+        f.k.assign(valid, S.i32(0))
     return valid
 
 
@@ -286,7 +286,7 @@ def _pooled(f: Regions, axis: Axis, n: int, spatial: float, zero: Value | None) 
         if zero is not None:
             return k.held(name, ((S.i32(f.number_of(at)) + zero) * factor + 32768) >> 16)
         real = S.floor(f.real(at) * factor + 0.5)
-        return k.held(name, S.cast(S.min(S.max(real, -1048576.0), 1048576.0), "int32"))
+        return k.held(name, S.cast(S.min(S.max(real, -FARTHEST), FARTHEST), "int32"))
 
     begin, behind = end("begin", n + 1), end("behind", n + 3)
     size = k.held("size", S.max(behind - begin + 1, 1))

@@ -9,12 +9,15 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import requantise
+from compassc.operators.arrays import largest_of, limited
 
 MODES = ("HALF_PIXEL", "OUTPUT_HALF_PIXEL")
 AVERAGES = ("AVG", "MAX")
 CROPS = ("BILINEAR", "NEAREST")
 MOST = 1024
 """Points of a cell along an axis."""
+FARTHEST = float(1 << 20)
+"""The largest magnitude of a pixel that a region of a MaxRoiPool begins or ends with."""
 FRACTION = 10
 """Fraction bits of quantised places."""
 LEVELS = tuple(float(np.float32((224 * 2.0 ** (k - 4 - 1e-6)) ** 2)) for k in (3, 4, 5))
@@ -111,7 +114,7 @@ def aligned(
             if not terms:
                 continue
             if maximum:
-                found[i, j] = np.max([np.max(t, axis=0) for t in terms], axis=0)
+                found[i, j] = largest_of(np.asarray(terms), (0, 1))
                 continue
             total = np.zeros(x.shape[2], np.float32)
             for t in terms:
@@ -121,14 +124,19 @@ def aligned(
 
 
 def _ends(roi: Array, scale: tuple[float, float], mode: str) -> tuple[list[np.float32], list[np.float32], bool]:
-    """(first points, sizes, whether the region is one) of (y0, x0, y1, x1)."""
+    """(first points, sizes, whether the region has points) of (y0, x0, y1, x1)."""
     shift = np.float32(0.5 if mode == "HALF_PIXEL" else 0)
     factors = [np.float32(s) for s in scale]
     start = [np.float32(roi[i] * factors[i] - shift) for i in (0, 1)]
     size = [np.float32(np.float32(roi[i + 2] * factors[i] - shift) - start[i]) for i in (0, 1)]
     if mode == "OUTPUT_HALF_PIXEL":
-        return start, [np.maximum(s, np.float32(1)) for s in size], True
-    return start, size, bool(size[0] >= 0 and size[1] >= 0)
+        size = [np.fmax(s, np.float32(1)) for s in size]
+    return start, size, all(0 <= s < np.inf for s in size)
+
+
+def image_of(roi: Array, images: int) -> int:
+    """The image of a region (image, y0, x0, y1, x1); NaN is the first one, infinities are none."""
+    return int(np.nan_to_num(roi[0], posinf=images, neginf=-1))
 
 
 def roi_align(layer: Layer, x: Array, rois: Array) -> Array:
@@ -141,7 +149,7 @@ def roi_align(layer: Layer, x: Array, rois: Array) -> Array:
     found = np.zeros((len(rois), *shape, x.shape[3]), np.float32)
     for r, roi in enumerate(rois.astype(np.float32)):
         start, size, valid = _ends(roi[1:], scale, mode)
-        image = int(roi[0])
+        image = image_of(roi, len(x))
         if valid and 0 <= image < len(x):
             found[r] = aligned(wide[image], start, size, shape, count, maximum)
     return found
@@ -363,7 +371,7 @@ def _maxima(x: Array, starts: Sequence[int], sizes: Sequence[int], shape: tuple[
     for i, (top, bottom) in enumerate(spans[0]):
         for j, (left, right) in enumerate(spans[1]):
             if top < bottom and left < right:
-                found[i, j] = x[top:bottom, left:right].max(axis=(0, 1))
+                found[i, j] = largest_of(x[top:bottom, left:right], (0, 1))
     return found
 
 
@@ -372,8 +380,10 @@ def max_roi_pool(layer: Layer, x: Array, rois: Array) -> Array:
     shape, spatial = pooled_shape(layer), pair(layer, "spatial", [1.0])
     found = np.zeros((len(rois), *shape, x.shape[3]), x.dtype)
     factors = np.resize(np.asarray(spatial, np.float32), 4)
-    ends = np.floor(rois[:, 1:].astype(np.float32) * factors + np.float32(0.5)).astype(np.int64)
-    for r, image in enumerate(rois[:, 0].astype(np.int64)):
+    real = np.floor(rois[:, 1:].astype(np.float32) * factors + np.float32(0.5))
+    ends = limited(real, -FARTHEST, FARTHEST).astype(np.int64)
+    for r, roi in enumerate(rois.astype(np.float32)):
+        image = image_of(roi, len(x))
         if 0 <= image < len(x):
             size = [max(int(ends[r, i + 2] - ends[r, i]) + 1, 1) for i in (0, 1)]
             found[r] = _maxima(x[image], ends[r, :2].tolist(), size, shape, 0)
@@ -412,5 +422,4 @@ def nearest_places(first: Array, last: Array, size: int, n: int) -> Array:
     factor = np.float32(np.float32(size) / np.float32(n))
     a, b = np.float32(first * factor), np.float32(last * factor)
     places = np.float32(n) * a + np.arange(n, dtype=np.float32) * np.float32(b + np.float32(1) - a)
-    found: Array = np.clip(np.trunc(places), 0, size - 1).astype(np.int64)
-    return found
+    return limited(places, 0, size - 1).astype(np.int64)
