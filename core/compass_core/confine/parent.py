@@ -18,6 +18,9 @@ from compass_core.errors import CompassError
 MEANS: tuple[str, ...] = ("landlock", "namespace")
 """By what files are kept from the program, the first that the host offers; system calls are filtered in each case."""
 _CHILD = Path(__file__).with_name("child.py")
+_START = """import sys, _frozen_importlib_external as files
+exec(files.SourceFileLoader("__main__", sys.argv.pop(1)).get_code("__main__"))"""
+"""Runs the file as Python imports files, so that it is compiled once and not at every start: 4 ms of 18."""
 _CHUNK = 1 << 20
 
 
@@ -113,7 +116,7 @@ def _run_by(
             file.write(data)
         os.lseek(source, 0, os.SEEK_SET)
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-B", str(_CHILD), *words],
+            [sys.executable, "-I", "-S", "-B", "-c", _START, str(_CHILD), *words],
             stdin=source,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
