@@ -181,16 +181,18 @@ def _prepare(source: Path, output: Path, options: CcOptions) -> _Job:
     built = line_map.digests | {excerpts.digest(text.encode())}
     unit_text = unit.translation_unit(text, line_map, source.name)
     unit_text += origins.section_source(built) + arrays.section_source(line_map.arrays)
-    unit_file = output.with_suffix(".cc.cl")
-    files.write(unit_file, unit_text)
-    job = _Job(clang, flags, unit_text, unit_file, output, complete, built, b"")
-    return _keeping_text(job, options.target.define, extra) if switches.EMBED_SOURCE.get() else job
+    job = _Job(clang, flags, unit_text, output.with_suffix(".cc.cl"), output, complete, built, b"")
+    if switches.EMBED_SOURCE.get():
+        job = _keeping_text(job, options.target.define, extra)
+    files.write(job.unit_file, job.unit_text)
+    return job
 
 
 def _keeping_text(job: _Job, define: str, extra: tuple[str, ...]) -> _Job:
     """The same job whose object keeps its text: the unit's own, or with what it includes in it."""
     kept, text, said = job.unit_file, job.unit_text, declared.declared(extra)
     if not job.complete:
+        files.write(job.unit_file, text)
         header = pch.precompiled_header(job.clang, job.flags, Cache())
         done = command.run(
             [str(job.clang.path), *job.flags, "-w", "-E", "-x", "cl", "-include-pch", str(header), kept.name],
@@ -203,7 +205,6 @@ def _keeping_text(job: _Job, define: str, extra: tuple[str, ...]) -> _Job:
         said = said._replace(macros=())  # they are in the text now
         files.write(kept, text)
     unit_text = job.unit_text + sources.section_source(kept.name, job.unit_file.name, define, said)
-    files.write(job.unit_file, unit_text)
     return replace(job, unit_text=unit_text, identity=sources.identity_of(job.unit_file.name, define, said, text))
 
 

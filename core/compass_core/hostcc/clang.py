@@ -125,8 +125,8 @@ def _named(path: Path) -> Path:
 
 def _stamp(path: Path) -> str:
     """Path, size and time of the program behind `path`: they change when it is replaced."""
-    real = path.resolve()
-    status = real.stat()
+    real = os.path.realpath(path)
+    status = os.stat(real)
     return f"{path} {real} {status.st_size} {status.st_mtime_ns}"
 
 
