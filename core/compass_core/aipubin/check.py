@@ -83,7 +83,13 @@ def _bss(content: AipuBin) -> None:
             raise _fail("fmlist", f"bss[{b}].reuses count", "0 is not possible: there is no input or output")
 
 
+_SEGMMU = int(lay.Kind.SEGMMU)
+_CONSTANTS = (int(lay.Kind.CONSTANT), int(lay.Kind.ZERO_COPY))
+"""Plain numbers: a graph has hundreds of parts to compare with them."""
+
+
 def _statics(content: AipuBin) -> None:
+    weights = len(content.weights)
     for b, bss in enumerate(content.features.bss):
         # BSS 1 and further may take their constants from files of their own, whose size is not known here
         own_file = content.extra_weights is not None and 1 <= b <= len(content.extra_weights.files)
@@ -93,14 +99,13 @@ def _statics(content: AipuBin) -> None:
                 raise _fail("fmlist", f"{at}[{s}].align", f"{section.align} is not a power of two")
             if not section.subs:
                 raise _fail("fmlist", f"{at}[{s}].subs count", "0: nothing says what kind of constant it is")
-            if section.subs[-1].type not in (lay.Kind.CONSTANT, lay.Kind.ZERO_COPY):
+            if section.subs[-1].type not in _CONSTANTS:
                 raise _fail("fmlist", f"{at}[{s}].subs[-1].type", f"{section.subs[-1].type} is no kind of constant")
-            if not own_file and section.src_offset + section.size > len(content.weights):
+            if not own_file and section.src_offset + section.size > weights:
                 raise _fail(
                     "fmlist",
                     f"{at}[{s}].src_offset",
-                    f"{section.src_offset} with {section.size} bytes reaches "
-                    f"past the {len(content.weights)} bytes of note 'weight'",
+                    f"{section.src_offset} with {section.size} bytes reaches past the {weights} bytes of note 'weight'",
                 )
 
 
@@ -248,7 +253,7 @@ def _segmmu(content: AipuBin) -> None:
         raise _fail("segmmu", "count", f"{count} configurations for {content.cores} cores", offset=0)
     for note, at, s, section in _sections(content):
         for i, sub in enumerate(section.subs):
-            if sub.type == lay.Kind.SEGMMU and (sub.id & 0xFF > 1 or sub.id >> 8 & 0xFF > 3):
+            if sub.type == _SEGMMU and (sub.id & 0xFF > 1 or sub.id >> 8 & 0xFF > 3):
                 raise _fail(
                     note,
                     f"{at}[{s}].subs[{i}].id",

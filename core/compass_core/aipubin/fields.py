@@ -8,7 +8,8 @@ that are left allow, and every error names the place, the field and the offset.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
+from functools import cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -57,6 +58,12 @@ class AipuBinError(CompassError):
         self.offset = offset
 
 
+@cache
+def _coding(fmt: str) -> struct.Struct:
+    """Of numbers one after another."""
+    return struct.Struct("<" + fmt)
+
+
 class Cursor:
     """A reading position in the bytes of one named place. Records can be read where these are in memory."""
 
@@ -96,7 +103,8 @@ class Cursor:
 
     def number(self, fmt: str, field: str) -> Any:
         """The next value of the struct format `fmt`."""
-        return struct.unpack("<" + fmt, self.take(struct.calcsize("<" + fmt), field))[0]
+        coding = _coding(fmt)
+        return coding.unpack(self.take(coding.size, field))[0]
 
     def too_many(self, length: int, item_size: int, name: str) -> AipuBinError:
         """The error for the list `name` whose count says more than the bytes that are left."""
@@ -123,6 +131,10 @@ class Scalar(NamedTuple):
         return struct.calcsize("<" + self.codes)
 
 
+_FEW = tuple(map(_coding, ("", "I", "II", "III", "IIII")))
+"""For short lists of numbers, which are most."""
+
+
 class Numbers(NamedTuple):
     """A list of u32; its count is stored right before it, or earlier when a `count_of` names it."""
 
@@ -135,7 +147,8 @@ class Numbers(NamedTuple):
         if 4 * length > cursor.size - start:
             raise cursor.too_many(length, 4, self.name)
         cursor.pos = start + 4 * length
-        return struct.unpack_from(f"<{length}I", cursor.data, start)
+        coding = _FEW[length] if length < len(_FEW) else struct.Struct(f"<{length}I")
+        return coding.unpack_from(cursor.data, start)
 
     def encode(self, value: Sequence[int]) -> bytes:
         return struct.pack(f"<{len(value)}I", *value)
@@ -225,6 +238,7 @@ class _Run:
     def __init__(self, scalars: Sequence[Scalar]) -> None:
         self.scalars = tuple(scalars)
         self.struct = struct.Struct("<" + "".join(s.codes for s in scalars))
+        self.unpack, self.size = self.struct.unpack_from, self.struct.size
         self.names = tuple(s.counts or s.name for s in scalars)
         picks: list[int | slice] = []
         at = 0
@@ -233,14 +247,14 @@ class _Run:
             at += scalar.repeat or 1
         self.group = itemgetter(*picks, slice(0)) if at > len(picks) else None
 
-    def decode(self, cursor: Cursor, values: dict[str, int]) -> None:
-        """Reads the scalars into `values`; the length of a list goes where the list itself will be."""
+    def decode(self, cursor: Cursor) -> Iterable[tuple[str, Any]]:
+        """Names and values of the scalars; the length of a list has the name of the list."""
         try:
-            raw = self.struct.unpack_from(cursor.data, cursor.pos)
+            raw = self.unpack(cursor.data, cursor.pos)
         except struct.error:
             raise self._short(cursor) from None
-        cursor.pos += self.struct.size
-        values.update(zip(self.names, self.group(raw) if self.group else raw, strict=False))
+        cursor.pos += self.size
+        return zip(self.names, self.group(raw) if self.group else raw)
 
     def _short(self, cursor: Cursor) -> AipuBinError:
         """The error for the first scalar that the remaining bytes do not hold."""
@@ -308,7 +322,7 @@ class Layout:
         values: dict[str, Any] = {}
         for step in self.steps:
             if isinstance(step, _Run):
-                step.decode(cursor, values)
+                values.update(step.decode(cursor))
             else:
                 values[step.name] = step.decode(cursor, values.get(step.name, 0))
         made: Any = object.__new__(self.cls)
