@@ -30,7 +30,7 @@ ENDED = "worker-ended"
 MOST_OPEN = 64
 """Devices that are open at once, where the process may have as many files; others end, and their programs begin anew."""
 _FILES_EACH = 8
-"""One device for this many files that the process may have open: it needs three of them."""
+"""One device for this many files that the process may have open: it needs four of them."""
 _LARGEST_KEPT = 16 << 20
 """Bytes of a file that is kept with its device, for the same file to find it."""
 _memory_limit: int | None = None
@@ -93,7 +93,7 @@ class Device:
         """Copies bytes to device memory."""
         try:
             for part in data if isinstance(data, Pieces) else [data]:
-                self.worker.memory[address : address + len(part)] = part
+                self.worker.write(address, part)
                 address += len(part)
         except ValueError:
             if self.alive:

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import weakref
+from collections.abc import Callable
 from typing import final
 
 _FIRST = 10
@@ -17,8 +18,30 @@ _RESET = (signal.SIGPIPE, signal.SIGXFSZ)
 """Signals that Python ignores, which the engine is not to inherit."""
 
 
-def device_file(size: int) -> int:
-    """A new file of device memory with `size` bytes, whose size is sealed."""
+@final
+class DeviceFile:
+    """A new file of device memory with `size` bytes, whose size is sealed.
+
+    It is closed when nobody refers to it any more: while one thread writes, no other can close it, and give its number to
+    another file.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.number = _sealed(size)
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        if "number" in vars(self):
+            close(self.number)
+
+    def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
+        """Copies bytes to `address`, without a page fault for each page that nobody has used yet."""
+        left = memoryview(data)
+        while left:
+            done = os.pwrite(self.number, left, address)
+            left, address = left[done:], address + done
+
+
+def _sealed(size: int) -> int:
     made = os.memfd_create("compass-device", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     shared = _moved(made)
     os.ftruncate(shared, size)

@@ -31,7 +31,7 @@ from compass_sim.faults import (
     timeout_fault,
 )
 from compass_sim.mailbox import LOOK, REPLY_IN_SOCKET, SILENT, Mailbox
-from compass_sim.process import EngineProcess, device_file
+from compass_sim.process import DeviceFile, EngineProcess
 from compass_sim.records import RECORD, Record, Tick, decode, ticks
 
 if TYPE_CHECKING:
@@ -136,13 +136,11 @@ class Worker:
         engine = engine_path()
         size = memory_map.file_size(self._memory_limit, checks)
         try:
-            shared = device_file(size)
-            try:
-                self.memory = mmap.mmap(shared, size)
-                self._mailbox = Mailbox(shared)
-                self._process = EngineProcess([str(engine), *self._device(debug)], shared, new_session=debug)
-            finally:
-                os.close(shared)
+            self._file: DeviceFile | None = DeviceFile(size)
+            shared = self._file.number
+            self.memory = mmap.mmap(shared, size)
+            self._mailbox = Mailbox(shared)
+            self._process = EngineProcess([str(engine), *self._device(debug)], shared, new_session=debug)
         except OSError as error:
             raise SimulatorError(
                 f"the simulator engine '{engine}' does not start: {error}", code="no-engine"
@@ -197,6 +195,7 @@ class Worker:
         """Ends the process and frees device memory, as far as no view of `memory` keeps it."""
         self._end()
         self._mailbox.close()
+        self._file = None
         try:
             self.memory.close()
         except BufferError:  # the memory still has views: it is freed with the last one
@@ -206,8 +205,19 @@ class Worker:
         """Ends the process; device memory is freed when the last one who looks at it is gone."""
         self._end()
         self._mailbox.close()
+        self._file = None
         self.memory = mmap.mmap(-1, memory_map.PAGE)
         self.memory.close()
+
+    def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
+        """Copies bytes to device memory. ValueError when the worker is closed."""
+        file = self._file
+        if file is None:
+            raise ValueError("the worker is closed")
+        if len(data) < memory_map.PAGE:
+            self.memory[address : address + len(data)] = data
+        else:
+            file.write(address, data)
 
     def clear_memory(self) -> None:
         """Gives the host back all that device memory has in use; its content is zero from now on. No job may run."""

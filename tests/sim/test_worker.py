@@ -346,6 +346,23 @@ def test_unknown_function_is_named(bench: Bench) -> None:
         bench.run(text)
 
 
+def test_what_is_written_lies_in_memory_whatever_its_size() -> None:
+    worker = Worker()
+    start = memory_map.WINDOW_LOW
+    sizes = (0, 1, memory_map.PAGE - 1, memory_map.PAGE, 5 * memory_map.PAGE + 3)
+    for seed, size in enumerate(sizes):
+        for offset in (0, 4093):
+            data = np.random.default_rng(seed).integers(1, 256, size, "uint8").tobytes()
+            worker.clear_memory()
+            worker.write(start + offset, data)
+            found = worker.memory[start : start + offset + size + memory_map.PAGE]
+            assert found == bytes(offset) + data + bytes(memory_map.PAGE)
+    worker.close()
+    for size in sizes:
+        with pytest.raises(ValueError, match="closed"):
+            worker.write(start, bytes(size))
+
+
 def test_memory_map_matches_the_engine() -> None:
     import re
 
