@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 from _pytest import runner
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
+from hypothesis.internal.constants_ast import constants_from_module, is_local_module_file
 
 from compass_core.hostcc import command
 from tests.choosing import chosen
@@ -61,8 +62,22 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def _share_reading(items: list[pytest.Item]) -> None:
+    """Hypothesis is about to read the constants of all modules that are tested. In a fresh checkout, where no file keeps
+    them, that takes 3 s or more: workers begin with different modules, and find in files what others have read."""
+    worker, workers = (os.environ.get(f"PYTEST_XDIST_WORKER{what}", "") for what in ("", "_COUNT"))
+    number = int(worker.removeprefix("gw") or 0)
+    if number == 0 or not any(isinstance(i, pytest.Function) and is_hypothesis_test(i.obj) for i in items):
+        return
+    files = [(module, getattr(module, "__file__", None)) for module in list(sys.modules.values())]
+    local = [module for module, file in files if file is not None and is_local_module_file(file)]
+    for module in local[len(local) * number // int(workers) :]:
+        constants_from_module(module)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what is marked so."""
+    _share_reading(items)
     if config.getoption("--whole"):
         return
     cases: dict[tuple[str, int], list[str]] = {}
