@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError, UsageError
@@ -235,9 +236,16 @@ def names_of(kind: str) -> Callable[[click.Context, click.Parameter, str], list[
     return begun
 
 
+def _given(ctx: click.Context, param: click.Parameter, name: str) -> str:
+    """The name of a target, or "" where none is given. BadParameter for a name that is given and empty."""
+    if not name and ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE:
+        raise click.BadParameter("expected the name of a target", ctx, param)
+    return name
+
+
 target_option = click.option(
     "-t", "--target", default="", metavar="NAME", help="NPU configuration, e.g. X2_1204.",
-    shell_complete=names_of("targets"),
+    shell_complete=names_of("targets"), callback=_given,
 )  # fmt: skip
 
 

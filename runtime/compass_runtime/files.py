@@ -226,7 +226,7 @@ def split_items(texts: Sequence[str]) -> list[str]:
     """The comma-separated items of repeatable options; a text that is the name of an existing file is one item."""
     items: list[str] = []
     for text in texts:
-        items += [text] if Path(text).exists() else [part for part in text.split(",") if part]
+        items += [text] if text and Path(text).exists() else [part for part in text.split(",") if part]
     return items
 
 

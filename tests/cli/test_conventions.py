@@ -75,6 +75,7 @@ def test_a_misspelt_name_gets_the_nearest_one(compassc, tmp_path, args, suggesti
         (["build", "k.py", "--passes", "Simplify"], "expected STAGE:A,B"),
         (["gbuild", "k.o"], "'k.params.json' is missing"),
         (["lower"], "needs the file to read"),
+        (["lower", "k.py", "-t", ""], "expected the name of a target"),
     ],
 )
 def test_a_malformed_command_line_is_a_usage_error(compassc, tmp_path, args, what):

@@ -73,6 +73,11 @@ def test_no_file_is_written_that_is_read_or_written_for_something_else(run, here
     assert {p: p.read_bytes() for p in here.iterdir()} == before
 
 
+def test_an_empty_text_names_no_input(run, add_fixed):
+    status, out, err = run(add_fixed, "--inputs", "")
+    assert (status, out) == (1, "") and "no file for the input a" in err
+
+
 @pytest.mark.parametrize("inputs", ["a.npy", "a=a.npy", "a.bin", "a=a.bin"])
 def test_inputs_in_order_by_name_and_raw(run, add_fixed, inputs):
     np.load("a.npy").tofile("a.bin")

@@ -46,6 +46,7 @@ def test_what_numpy_writes_is_read_equal(dtype, shape):
         ("[" * 150, "not a .npy file"),
         ("(" * 5000, "cut off or too long"),
         ("-" * 9000 + "1", "not a .npy file"),
+        ("", "no dictionary of Python"),
         ("\0", "not a .npy file"),
         ("'" * 3, "not a .npy file"),
         ("__import__('os').abort()", "not a .npy file"),
@@ -56,6 +57,12 @@ def test_headers_that_say_something_else_are_refused(header, message):
     with pytest.raises(CompassError, match=message) as caught:
         arrays.parse(data, "x.npy")
     assert caught.value.code == "tensor-file" and "x.npy" in caught.value.message
+
+
+def test_a_file_that_ends_within_its_header_is_refused():
+    for version, size in ((1, 7), (1, 9), (2, 11)):
+        with pytest.raises(CompassError, match="it ends within its header"):
+            arrays.parse(npy(np.zeros(3, "float32"), (version, 0))[:size], "x.npy")
 
 
 def _mutated(data: bytes, choice: random.Random) -> bytes:

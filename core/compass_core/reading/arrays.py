@@ -147,11 +147,16 @@ def _header(data: bytes) -> tuple[NumpyDType, bool, tuple[int, ...], int]:
     if wide not in (1, 2, 3):
         raise ValueError(f"version {wide} is unknown")
     start = 10 if wide == 1 else 12
+    if len(data) < start:
+        raise ValueError("it ends within its header")
     length = int.from_bytes(data[8:start], "little")
     text = data[start : start + length]
     if len(text) != length or length > _LONGEST_HEADER or sum(map(text.count, b"([{")) > _MOST_BRACKETS:
         raise ValueError(f"its header of {length} bytes is cut off or too long")
-    fields = ast.literal_eval(text.decode("utf-8" if wide == 3 else "latin1").strip())
+    try:
+        fields = ast.literal_eval(text.decode("utf-8" if wide == 3 else "latin1").strip())
+    except SyntaxError:
+        raise ValueError("its header is no dictionary of Python") from None
     if not isinstance(fields, dict) or fields.keys() != {"descr", "fortran_order", "shape"}:
         raise ValueError("its header has not the keys descr, fortran_order, shape")
     descr, fortran, shape = fields["descr"], fields["fortran_order"], fields["shape"]
