@@ -375,13 +375,10 @@ def load_graph(content: AipuBin, device: Device, gap: int = 0) -> LoadedGraph:
         for zero_copy in (False, True):
             size, offsets = _constants(bss.statics, zero_copy, gap)
             if offsets:
-                bases[zero_copy] = place(size, OVERREAD)
-                for i, at in offsets.items():
-                    section = bss.statics[i]
-                    statics.append((section, bases[zero_copy] + at))
-                    device.write(
-                        statics[-1][1], content.weights[section.src_offset : section.src_offset + section.size]
-                    )
+                base = bases[zero_copy] = place(size, OVERREAD)
+                statics += [(bss.statics[i], base + at) for i, at in offsets.items()]
+                for source, at, many in joined(bss.statics, offsets):
+                    device.write(base + at, content.weights[source : source + many])
         weights.append(bases.get(False, 0))
     return LoadedGraph(device, text, const_data, tuple(weights), tuple(statics), tuple(owned))
 
@@ -394,6 +391,21 @@ def _constants(sections: Sequence[StaticSection], zero_copy: bool, gap: int) -> 
             offsets[i] = size = -(-size // section.align) * section.align
             size += section.size + gap
     return size, offsets
+
+
+def joined(sections: Sequence[StaticSection], offsets: Mapping[int, int]) -> list[tuple[int, int, int]]:
+    """Where constants are in the file, where in memory, and their bytes: those that follow each other in both are one."""
+    found: list[tuple[int, int, int]] = []
+    source = at = many = 0
+    for i, offset in offsets.items():
+        section = sections[i]
+        if (section.src_offset, offset) == (source + many, at + many) and found:
+            many += section.size
+            found[-1] = source, at, many
+        else:
+            source, at, many = section.src_offset, offset, section.size
+            found.append((source, at, many))
+    return found
 
 
 def _tensors(content: AipuBin, kind: Kind, noted: tuple[NotedTensor, ...]) -> tuple[TensorInfo, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from compass_runtime.chain import Places, tcb_count, x2_chain, x3_chain
 from compass_runtime.memory import PageAllocator
 from compass_runtime.patch import patch_references, remap_words
 from compass_runtime.plan import LARGE, apart, private_sets
+from compass_runtime.program import joined
 
 PAGE = lay.PAGE
 
@@ -55,6 +57,30 @@ def test_memory_can_be_released_while_some_is_allocated():
     with allocator._lock:  # as in `allocate`, where the garbage collector may run and end what owns memory
         allocator.release(old)
     assert allocator.allocate(2 * PAGE) == old
+
+
+def test_constants_that_follow_each_other_are_copied_at_once():
+    source = random.Random(2)
+    for _ in range(200):
+        file = source.randbytes(200)
+        many = source.randrange(8)
+        sections, offsets, at, end = [], {}, 0, 0
+        for i in range(many):
+            size = source.choice((0, 1, 8, 20))
+            end = end if source.random() < 0.7 else source.randrange(100)
+            at += source.choice((0, 0, 4))
+            sections.append(lay.StaticSection(end, size))
+            offsets[i] = at
+            end, at = end + size, at + size
+        singly, jointly = bytearray(400), bytearray(400)
+        for i, offset in offsets.items():
+            s = sections[i]
+            singly[offset : offset + s.size] = file[s.src_offset : s.src_offset + s.size]
+        pieces = joined(sections, offsets)
+        for start, offset, size in pieces:
+            jointly[offset : offset + size] = file[start : start + size]
+        assert jointly == singly
+        assert all((a + n, b + n) != (c, d) for (a, b, n), (c, d, _) in pairwise(pieces))
 
 
 def test_references_replace_the_masked_bits():
