@@ -9,9 +9,12 @@
 #define BLOCK 2048
 #define TABLES 4
 #define FEW 16384
+#define TOGETHER 6
+#define PLACES (16 * TOGETHER)
 #define INLINE static inline
 
 typedef float Lanes __attribute__((ext_vector_type(LANES), aligned(4)));
+typedef float Half __attribute__((ext_vector_type(LANES / 2), aligned(4)));
 typedef double Doubles __attribute__((ext_vector_type(LANES)));
 typedef int Whole __attribute__((ext_vector_type(LANES), aligned(4)));
 
@@ -112,7 +115,7 @@ PUBLIC void finish(float *sums, long rows, long many, const float *line, float l
 
 struct window {
   long samples, rows, columns, channels; /* of the output */
-  long height, width;                    /* of the image */
+  long height, width, inputs;            /* of the image */
   long top, left;                        /* where the first window begins in it */
   long down, right;                      /* from one window to the next */
   long high, wide, lower, further;       /* cells, and from one to the next */
@@ -126,13 +129,17 @@ struct window {
     const float *factors = filters + channel;                                                  \
     for (long v = 0; v < at->high; v++)                                                        \
       for (long u = 0; u < at->wide; u++, factors += at->channels) {                           \
-        long line = y + v * at->lower, place = x + u * at->further;                            \
-        const float *seen = image + (line * at->width + place) * at->channels;                 \
-        if (edge && (line < 0 || line >= at->height || place < 0 || place >= at->width)) seen = around; \
+        long down = y + v * at->lower, place = x + u * at->further;                            \
+        const float *seen = image + (down * at->width + place) * at->channels;                 \
+        if (edge && (down < 0 || down >= at->height || place < 0 || place >= at->width)) seen = around; \
         for (int k = 0; k < count; k++)                                                        \
           sums[k] += ((const type *)(seen + channel))[k] * ((const type *)factors)[k];         \
       }                                                                                        \
-    for (int k = 0; k < count; k++) ((type *)(out + channel))[k] = sums[k];                    \
+    for (int k = 0; k < count; k++) {                                                          \
+      type value = sums[k] + ((const type *)(line + channel))[k];                              \
+      value = value <= low ? low : value;                                                      \
+      ((type *)(out + channel))[k] = value >= high ? high : value;                             \
+    }                                                                                          \
   }
 
 #define CHANNELS(edge)                                                                                   \
@@ -143,9 +150,10 @@ struct window {
     for (; channel < at->channels; channel++) CELLS(float, 1, edge)                                      \
   }
 
-/* For each channel the sum, over the cells of a window, of what a cell sees times its factor: filters [high, wide, channels]. */
+/* For each channel the sum, over the cells of a window, of what a cell sees times its factor; then as `finish`. Filters [high, wide,
+ * channels]. */
 PUBLIC void channel_sums(float *out, const float *image, const float *filters, const float *around,
-                         const struct window *at) {
+                         const struct window *at, const float *line, float low, float high) {
   const long last_line = at->height - 1 - (at->high - 1) * at->lower;
   const long last_place = at->width - 1 - (at->wide - 1) * at->further;
   for (long sample = 0; sample < at->samples; sample++, image += at->height * at->width * at->channels)
@@ -154,6 +162,76 @@ PUBLIC void channel_sums(float *out, const float *image, const float *filters, c
         const long y = at->top + row * at->down, x = at->left + column * at->right;
         if (y >= 0 && y <= last_line && x >= 0 && x <= last_place) CHANNELS(0) else CHANNELS(1)
       }
+}
+
+/* A window: where it begins, in the image of which sample. */
+struct place {
+  long y, x;
+  const float *image;
+};
+
+/* For some filters, a vector of them, the sums at `count` of some places: so many as registers hold. */
+#define FILTERS(name, type)                                                                                       \
+  INLINE __attribute__((always_inline)) void name(float *out, long count, long many, const struct place *places, const float *filters,           \
+                   const float *around, const struct window *at, long inputs, const float *line, float low,       \
+                   float high) {                                                                                  \
+    const long size = sizeof(type) / sizeof(float);                                                               \
+    const type added = *(const type *)line;                                                                       \
+    type sums[TOGETHER];                                                                                          \
+    _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) sums[k] = -(type){0};                                    \
+    for (long v = 0; v < at->high; v++)                                                                           \
+      for (long u = 0; u < at->wide; u++) {                                                                       \
+        const float *seen[TOGETHER];                                                                              \
+        _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) {                                                    \
+          long y = places[k].y + v * at->lower, x = places[k].x + u * at->further;                                \
+          int outside = y < 0 || y >= at->height || x < 0 || x >= at->width;                                      \
+          seen[k] = outside ? around : places[k].image + (y * at->width + x) * inputs;                            \
+        }                                                                                                         \
+        for (long i = 0; i < inputs; i++, filters += size) {                                                      \
+          const type factors = *(const type *)filters;                                                            \
+          _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) sums[k] += seen[k][i] * factors;                   \
+        }                                                                                                         \
+      }                                                                                                           \
+    _Pragma("unroll") for (int k = 0; k < TOGETHER; k++, out += at->channels) {                                   \
+      if (k >= count) break;                                                                                      \
+      type value = sums[k] + added;                                                                               \
+      value = value <= low ? low : value;                                                                         \
+      value = value >= high ? high : value;                                                                       \
+      if (many >= size) *(type *)out = value;                                                                     \
+      else for (long j = 0; j < many; j++) out[j] = value[j];                                                     \
+    }                                                                                                             \
+  }
+
+FILTERS(sums_of_many, Lanes)
+FILTERS(sums_of_few, Half)
+
+/* For each filter the sum, over the cells of a window and their `inputs` channels, of what is seen times its factor; then as `finish`.
+ * Filters [.., high, wide, inputs, LANES], of the last ones LANES / 2 where there are no more, and so many numbers in the line. Places are taken some at a time, so
+ * that they are in the cache for all filters. */
+PUBLIC void filter_sums(float *out, const float *image, const float *filters, const float *around, const struct window *at,
+                        const float *line, float low, float high) {
+  const long inputs = at->inputs;
+  struct place places[PLACES];
+  const long positions = at->samples * at->rows * at->columns, inner = at->high * at->wide * inputs;
+  long row = 0, column = 0;
+  for (long start = 0; start < positions; start += PLACES) {
+    for (long k = 0; k < PLACES; k++) {
+      places[k] = (struct place){at->top + row * at->down, at->left + column * at->right, image};
+      if (start + k + 1 < positions && ++column == at->columns) {
+        column = 0;
+        if (++row == at->rows) row = 0, image += at->height * at->width * inputs;
+      }
+    }
+    const float *own = filters;
+    for (long channel = 0; channel < at->channels; channel += LANES, own += inner * LANES)
+      for (long k = 0; k < PLACES && start + k < positions; k += TOGETHER) {
+        const long first = start + k, many = at->channels - channel;
+        float *to = out + first * at->channels + channel;
+        const float *next = line + channel;
+        if (many > LANES / 2) sums_of_many(to, positions - first, many, places + k, own, around, at, inputs, next, low, high);
+        else sums_of_few(to, positions - first, many, places + k, own, around, at, inputs, next, low, high);
+      }
+  }
 }
 
 INLINE Lanes sigmoid(Lanes x) { return 1.0f / (exp_Lanes(-x) + 1.0f); }

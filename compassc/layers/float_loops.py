@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Mapping
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -28,25 +28,29 @@ if TYPE_CHECKING:
 F32 = np.float32
 MOST_BINS = 4096
 """Of a histogram by the library."""
+FILTERS_AT_ONCE = 16
+"""Filters whose sums the library makes at once, or half of them."""
 
 
 class _Window(ctypes.Structure):
-    """The sizes of an output [samples, rows, columns, channels], of its image; where the first window begins in it, and from
+    """The sizes of an output [samples, rows, columns, channels], of its image, inputs for its channels; where the first window begins in it, and from
     one to the next; its cells, and from one to the next."""
 
     _fields_ = [
         (name, ctypes.c_long)
-        for name in "samples rows columns channels height width top left down right high wide lower further".split()
+        for name in "samples rows columns channels height width inputs top left down right high wide lower further".split()
     ]
 
 
 _POINTER, _COUNT, _NUMBER, _DOUBLE = ctypes.c_void_p, ctypes.c_long, ctypes.c_float, ctypes.c_double
+_SUMS = (_POINTER, _POINTER, _POINTER, _POINTER, ctypes.POINTER(_Window), _POINTER, _NUMBER, _NUMBER)
 _EACH = ("exp", "sigmoid", "silu", "erf", "gelu")
 _ARGUMENTS: Mapping[str, tuple[type, ...]] = {
     "extremes": (_POINTER, _COUNT, _COUNT, _POINTER, _POINTER, _COUNT, _POINTER),
     "counts": (_POINTER, _COUNT, _DOUBLE, _DOUBLE, _COUNT, _POINTER),
     "finish": (_POINTER, _COUNT, _COUNT, _POINTER, _NUMBER, _NUMBER),
-    "channel_sums": (_POINTER, _POINTER, _POINTER, _POINTER, ctypes.POINTER(_Window)),
+    "channel_sums": _SUMS,
+    "filter_sums": _SUMS,
     **{f"each_{name}": (_POINTER, _POINTER, _COUNT) for name in _EACH},
 }
 _DTYPE = np.dtype(F32)
@@ -127,22 +131,56 @@ def finish(sums: Array, line: Array, least: float = -inf, most: float = inf) -> 
         sums += F32(0)
 
 
-def channel_sums(image: Array, filters: Array, around: Array, window: Window, first: int, out: Array) -> None:
-    """Writes the sums of what each cell of a window sees in a channel times its factor, cell after cell, where
-    `takes_channels` says so.
+class UnderWindows(NamedTuple):
+    """Sums under windows: what is seen around the image, a number for each of its channels; the window; a line that is added,
+    and limits, as `finish` has them; all arrays of float32 without gaps."""
 
-    image [n, h, w, C], of float32 without gaps as all others, filters [cells, C], out [n, rows, columns, C] of the rows from
-    `first`; around [C]: what there is outside the image.
+    around: Array
+    window: Window
+    line: Array
+    limits: tuple[float, float]
+
+
+def channel_sums(sums: UnderWindows, filters: Array, image: Array, first: int, out: Array) -> None:
+    """Writes the sums of what each cell of a window sees in a channel times its factor, cell after cell, where `takes_windows` says
+    so.
+
+    image [n, h, w, C], filters [cells, C], out [n, rows, columns, C] of the rows from `first`; the line [C].
     """
-    library = _library()
-    assert library is not None and all(a.dtype is _DTYPE and a.flags.c_contiguous for a in (image, around, out))
+    _at_windows("channel_sums", sums, filters, image, first, out)
+
+
+def filter_sums(sums: UnderWindows, filters: Array, image: Array, first: int, out: Array) -> None:
+    """Writes for each filter the sum of what a window sees times its factor, cell after cell, and of each one channel after the
+    other, where `takes_windows` says so.
+
+    image [n, h, w, I], filters as `side_by_side` lays them, out [n, rows, columns, O] of the rows from `first`; the line is of
+    a multiple of `FILTERS_AT_ONCE` numbers.
+    """
+    _at_windows("filter_sums", sums, filters, image, first, out)
+
+
+def side_by_side(filters: Array) -> Array:
+    """Filters [O, cells * I] as `filter_sums` takes them: those that it computes at once beside each other."""
+    outputs, inner = filters.shape
+    missing = -outputs % (FILTERS_AT_ONCE // 2)
+    wide = np.concatenate([filters, np.zeros((missing, inner), F32)]) if missing else filters
+    whole = len(wide) // FILTERS_AT_ONCE * FILTERS_AT_ONCE
+    panels = wide[:whole].reshape(-1, FILTERS_AT_ONCE, inner).transpose(0, 2, 1)
+    return np.concatenate([panels.reshape(-1), wide[whole:].T.reshape(-1)])
+
+
+def _at_windows(name: str, sums: UnderWindows, filters: Array, image: Array, first: int, out: Array) -> None:
+    library, window = _takes(image, filters, sums.around, sums.line, out), sums.window
+    assert library is not None
     (top, _), (left, _) = window.pads
     begin = (first * window.stride[0] - top, -left)
-    shape = _Window(*out.shape, *image.shape[1:3], *begin, *window.stride, *window.kernel, *window.dilation)
-    library.channel_sums(out.ctypes.data, image.ctypes.data, filters.ctypes.data, around.ctypes.data, shape)
+    shape = _Window(*out.shape, *image.shape[1:], *begin, *window.stride, *window.kernel, *window.dilation)
+    pointers = [a.ctypes.data for a in (out, image, filters, sums.around)]
+    getattr(library, name)(*pointers, shape, sums.line.ctypes.data, *sums.limits)
 
 
-def takes_channels(image: Array, filters: Array) -> bool:
+def takes_windows(image: Array, filters: Array) -> bool:
     """Whether there is a library for such sums."""
     return image.ndim == 4 and _takes(image, filters) is not None
 

@@ -6,14 +6,23 @@ In the type of the weights: real numbers, or whole ones whose sums that type hol
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache, partial
-from math import prod
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from math import inf, prod
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compassc.graph import LayerError
-from compassc.layers.float_loops import channel_sums, takes_channels
+from compassc.layers.float_loops import (
+    FILTERS_AT_ONCE,
+    UnderWindows,
+    channel_sums,
+    filter_sums,
+    finish,
+    side_by_side,
+    takes_windows,
+)
 from compassc.layers.threads import in_one_piece, spread
 from compassc.layers.windows import Window, padded
 
@@ -21,6 +30,8 @@ BLOCK = 1 << 17
 """Numbers of what windows see that are multiplied in one go."""
 ROWS = 192
 """Positions that are multiplied in one go at least: the library lays the filters out anew for each product."""
+MOST_FACTORS = 1 << 19
+"""Of filters whose sums are made without a matrix of what windows see: with more of them BLAS takes less time."""
 STRIP = 1 << 15
 """Numbers of an output that are summed up cell by cell in one go."""
 Place = tuple[slice, slice]
@@ -39,9 +50,36 @@ def exact_type(weights: Array, magnitude: int, axis: int = 0) -> type[np.floatin
     return np.float32 if most * many * magnitude <= 1 << 24 else np.float64
 
 
+@dataclass(frozen=True)
+class Filters:
+    """Weights [O, kernel..., I / groups] that may be used more than once; what is added to their sums, float32 [O], and their limits."""
+
+    weights: Array
+    biases: Array | None = None
+    limits: tuple[float, float] = (-inf, inf)
+
+    def finish(self, sums: Array) -> None:
+        """Of sums [..., positions, O]."""
+        if self.biases is not None:
+            # a line for each line of an image: one long loop, and not one per position
+            finish(sums.reshape(*sums.shape[:-2], -1), np.tile(self.biases, sums.shape[-2]), *self.limits)
+
+    def at(self, window: Window, channels: int, fill: float) -> UnderWindows:
+        """Their sums over images of so many channels; -0.0, which changes no sum, where there are no biases."""
+        outputs = len(self.weights)
+        line = np.full(-(-outputs // FILTERS_AT_ONCE) * FILTERS_AT_ONCE, -0.0, np.float32)
+        if self.biases is not None:
+            line[:outputs] = self.biases
+        return UnderWindows(np.full(channels, fill, np.float32), window, line, self.limits)
+
+    @cached_property
+    def panels(self) -> Array:
+        return side_by_side(self.weights.reshape(len(self.weights), -1))
+
+
 def window_sums(
     x: Array,
-    weights: Array,
+    filters: Array | Filters,
     window: Window,
     groups: int,
     fill: float,
@@ -50,8 +88,11 @@ def window_sums(
 ) -> Array:
     """`end(sums)` of the sums [n, positions..., O], as `made_type`; `end` gets parts of them, which it may overwrite.
 
-    x [n, sizes..., I], weights [O, kernel..., I / groups]. LayerError where these do not fit.
+    x [n, sizes..., I], filters or weights [O, kernel..., I / groups]. LayerError where these do not fit.
     """
+    if not isinstance(filters, Filters):
+        filters = Filters(filters)
+    weights = filters.weights
     outputs, channels = weights.shape[0], x.shape[-1]
     expected = (*window.kernel, channels // groups)
     if weights.shape[1:] != expected or outputs % groups or channels % groups:
@@ -65,13 +106,15 @@ def window_sums(
     image = x.astype(weights.dtype, copy=False)
     shape = (x.shape[0], *positions)
     if groups == channels and channels > 1:
-        sums, block = _by_channel(image, weights, window, positions, fill)
+        sums, block = _by_channel(image, filters, window, positions, fill)
         listed = places(shape, outputs, block)
+    elif groups == 1 and weights.dtype == np.float32 and x.ndim == 4 and weights.size <= MOST_FACTORS:
+        sums, listed = _by_filter(image, filters, window, positions, fill), places(shape, max(outputs, channels), BLOCK)
     else:
         numbers = max(outputs, weights[0].size * groups)
         listed = places(shape, numbers, max(BLOCK, ROWS * numbers))
         wide = np.ascontiguousarray(padded(image, window, positions, fill))
-        sums = _by_group(wide, weights, window, positions, groups)
+        sums = _finished(_by_group(wide, weights, window, positions, groups), filters)
     made = np.empty((*shape, outputs), made_type)
 
     def piece(place: Place) -> None:
@@ -84,6 +127,14 @@ def window_sums(
 
     spread(piece, listed)
     return made
+
+
+def _finished(sums: Sums, filters: Filters) -> Sums:
+    def finished(place: Place, out: Array) -> None:
+        sums(place, out)
+        filters.finish(out)
+
+    return finished
 
 
 def slices(many: int, each: int, block: int = BLOCK) -> list[slice]:
@@ -155,33 +206,64 @@ def _split(views: Array, groups: int) -> Array:
     return np.lib.stride_tricks.as_strided(views, shape, (*views.strides[:-1], inner * stride, stride), writeable=False)
 
 
-def _by_channel(x: Array, weights: Array, window: Window, positions: tuple[int, ...], fill: float) -> tuple[Sums, int]:
+def _by_channel(
+    x: Array, filters: Filters, window: Window, positions: tuple[int, ...], fill: float
+) -> tuple[Sums, int]:
     """In one go, or each cell of the window at a time, and how many numbers of the output at once; output channel o sees the
     input channel o div multiplier."""
+    weights = filters.weights
     multiplier = weights.shape[0] // x.shape[-1]
     image = np.repeat(x, multiplier, -1) if multiplier > 1 else np.ascontiguousarray(x)
     factors = np.ascontiguousarray(weights.reshape(len(weights), -1).T)
-    if takes_channels(image, factors):
-        return partial(_in_one_go, image, factors, np.full(len(weights), fill, np.float32), window), BLOCK
+    if takes_windows(image, factors):
+        return partial(_in_one_go, channel_sums, filters.at(window, len(weights), fill), factors, image), BLOCK
     cells = strips(np.ascontiguousarray(padded(image, window, positions, fill)), window, positions)
     # a factor for each number of a line of the image: one long loop, and not one per column
-    filters = np.tile(factors, positions[-1])
+    tiled = np.tile(factors, positions[-1])
 
     def sums_at(place: Place, own: Array) -> None:
         sums = own.reshape(*own.shape[:-2], -1)
         product = np.empty_like(sums)
         for i, seen in enumerate(cells(place)):
             if i:
-                sums += np.multiply(seen, filters[i, : sums.shape[-1]], out=product)
+                sums += np.multiply(seen, tiled[i, : sums.shape[-1]], out=product)
             else:
-                np.multiply(seen, filters[i, : sums.shape[-1]], out=sums)
+                np.multiply(seen, tiled[i, : sums.shape[-1]], out=sums)
+        filters.finish(own)
 
     return sums_at, STRIP
 
 
-def _in_one_go(x: Array, factors: Array, around: Array, window: Window, place: Place, sums: Array) -> None:
+def _in_one_go(
+    loop: Callable[[UnderWindows, Array, Array, int, Array], None],
+    sums: UnderWindows,
+    factors: Array,
+    x: Array,
+    place: Place,
+    out: Array,
+) -> None:
     samples, rows = place
-    channel_sums(x[samples], factors, around, window, rows.start, sums)
+    loop(sums, factors, x[samples], rows.start, out)
+
+
+def _by_filter(x: Array, filters: Filters, window: Window, positions: tuple[int, ...], fill: float) -> Sums:
+    """In one go, or one product of what a cell sees in a channel at a time."""
+    image, weights = np.ascontiguousarray(x), filters.weights.reshape(len(filters.weights), -1)
+    if takes_windows(image, weights):
+        return partial(_in_one_go, filter_sums, filters.at(window, x.shape[-1], fill), filters.panels, image)
+    views = patches(padded(image, window, positions, fill), window, positions)
+
+    def sums_at(place: Place, own: Array) -> None:
+        # positions beside each other: long loops, and not one per position
+        seen = np.ascontiguousarray(views[place].reshape(-1, weights.shape[1]).T)
+        sums = np.multiply(weights[:, 0, None], seen[0])
+        product = np.empty_like(sums)
+        for i in range(1, len(seen)):
+            sums += np.multiply(weights[:, i, None], seen[i], out=product)
+        own[...] = sums.T.reshape(own.shape)
+        filters.finish(own)
+
+    return sums_at
 
 
 def strips(x: Array, window: Window, positions: tuple[int, ...]) -> Callable[[Place], Iterator[Array]]:

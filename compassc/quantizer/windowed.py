@@ -11,10 +11,9 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.graph import Layer
 from compassc.layers.families.linear.reference import float_biases, groups_of
-from compassc.layers.float_loops import finish
 from compassc.layers.rectify import rectify_float
 from compassc.layers.threads import spread
-from compassc.layers.window_products import STRIP, Place, places, strips, window_sums
+from compassc.layers.window_products import STRIP, Filters, Place, places, strips, window_sums
 from compassc.layers.windows import Window, padded, window_of
 
 Fast = Callable[..., Array]
@@ -44,17 +43,12 @@ def convolution(layer: Layer) -> Fast | None:
     weights, window = layer.constant("weights").astype(np.float32, copy=False), window_of(layer)
     if weights.ndim != len(layer.input.shape) or weights.ndim > 4:
         return None
-    line = np.tile(biases_of(layer, weights.shape[0]), layer.output.shape[-2])
     whole = layer.word("with_activation", "NONE") in PER_ELEMENT
-    groups, limits, activated = groups_of(layer), limits_of(layer), rectifier(layer)
-
-    def end(sums: Array) -> Array:
-        lines = sums.reshape(*sums.shape[:-2], -1)
-        finish(lines, line[: lines.shape[-1]], *limits)
-        return sums if whole else activated(sums)
+    groups, activated = groups_of(layer), rectifier(layer)
+    filters = Filters(weights, biases_of(layer, weights.shape[0]), limits_of(layer))
 
     def made(x: Array) -> Array:
-        sums = window_sums(x, weights, window, groups, 0.0, end, np.float32)
+        sums = window_sums(x, filters, window, groups, 0.0, (lambda sums: sums) if whole else activated, np.float32)
         return activated(sums) if whole else sums
 
     return made

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from compass_core.arrays import Array
 from compass_core.errors import ToolchainError
 from compassc.layers import float_loops
-from compassc.layers.window_products import window_sums
+from compassc.layers.window_products import Filters, window_sums
 from compassc.layers.windows import Window
 from compassc.targets.own_library import OwnLibrary
 
 Made = TypeVar("Made")
 SEEDS = st.integers(0, 2**32 - 1)
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-40, 3e38, -3e38, 88.7, -87.4, -103.9, 1.0)
+LIMITS = st.sampled_from([(-math.inf, math.inf), (0, math.inf), (0, 6)])
 WINDOWS = st.builds(
     lambda kernel, stride, dilation, pads: Window(*(tuple(v) for v in (kernel, stride, dilation, pads))),
     *(st.lists(st.integers(1, n), min_size=2, max_size=2) for n in (3, 3, 2)),
@@ -116,7 +117,7 @@ def test_counts_of_what_lies_outside_are_refused():
             float_loops.counts(np.array([0.0] * 20 + [value], np.float32), 2.0, 8)
 
 
-@given(SEEDS, st.integers(1, 4), st.integers(1, 70), st.sampled_from([(-math.inf, math.inf), (0, math.inf), (0, 6)]))
+@given(SEEDS, st.integers(1, 4), st.integers(1, 70), LIMITS)
 def test_ends_of_sums_are_those_of_numpy(seed, rows, many, limits):
     sums, line = drawn(seed, (rows, many), True), drawn(seed + 1, (many,), True)
 
@@ -134,11 +135,23 @@ def test_a_line_that_does_not_fit_is_refused():
         float_loops.finish(np.zeros((2, 4), np.float32), np.zeros(2, np.float32))
 
 
-@given(WINDOWS, SEEDS, st.integers(2, 70), st.sampled_from([1, 2]))
-def test_sums_of_channels_are_those_of_numpy(window, seed, channels, multiplier):
-    x, weights = drawn(seed, (2, 8, 9, channels), True), drawn(seed, (channels * multiplier, *window.kernel, 1), False)
-    sums = both(lambda: window_sums(x, weights, window, channels, 0.0, lambda made: made, np.float32))
-    assert np.array_equal(*map(bits, sums))
+def sums_of(window: Window, channels: int, outputs: int, groups: int, limits: tuple[float, float], seed: int) -> bool:
+    """Whether sums of three images under a window, with biases and limits or without, are those of NumPy."""
+    x = drawn(seed, (3, 8, 9, channels), True)
+    weights = drawn(seed, (outputs, *window.kernel, channels // groups), False)
+    ended = Filters(weights, drawn(seed + 1, (outputs,), True), limits)
+    made = [both(lambda f=f: window_sums(x, f, window, groups, 0.0, lambda m: m, np.float32)) for f in (weights, ended)]
+    return all(np.array_equal(*map(bits, each)) for each in made)
+
+
+@given(WINDOWS, st.integers(2, 70), st.sampled_from([1, 2]), LIMITS, SEEDS)
+def test_sums_of_channels_are_those_of_numpy(window, channels, multiplier, limits, seed):
+    assert sums_of(window, channels, channels * multiplier, channels, limits, seed)
+
+
+@given(WINDOWS, st.integers(1, 20), st.integers(1, 70), LIMITS, SEEDS)
+def test_sums_of_filters_are_those_of_numpy(window, channels, outputs, limits, seed):
+    assert sums_of(window, channels, outputs, 1, limits, seed)
 
 
 def test_without_a_compiler_there_is_no_library(monkeypatch):
