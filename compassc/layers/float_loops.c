@@ -11,6 +11,7 @@
 #define FEW 16384
 #define TOGETHER 6
 #define PLACES (16 * TOGETHER)
+#define CELLS 64
 #define INLINE static inline
 
 typedef float Lanes __attribute__((ext_vector_type(LANES), aligned(4)));
@@ -121,60 +122,91 @@ struct window {
   long high, wide, lower, further;       /* cells, and from one to the next */
 };
 
-/* What a cell sees is `around` outside the image, which is looked for where `edge` says so. */
-#define CELLS(type, count, edge)                                                               \
-  {                                                                                            \
-    type sums[count];                                                                          \
-    for (int k = 0; k < count; k++) sums[k] = -(type){0};                                      \
-    const float *factors = filters + channel;                                                  \
-    for (long v = 0; v < at->high; v++)                                                        \
-      for (long u = 0; u < at->wide; u++, factors += at->channels) {                           \
-        long down = y + v * at->lower, place = x + u * at->further;                            \
-        const float *seen = image + (down * at->width + place) * at->channels;                 \
-        if (edge && (down < 0 || down >= at->height || place < 0 || place >= at->width)) seen = around; \
-        for (int k = 0; k < count; k++)                                                        \
-          sums[k] += ((const type *)(seen + channel))[k] * ((const type *)factors)[k];         \
-      }                                                                                        \
-    for (int k = 0; k < count; k++) {                                                          \
-      type value = sums[k] + ((const type *)(line + channel))[k];                              \
-      value = value <= low ? low : value;                                                      \
-      ((type *)(out + channel))[k] = value >= high ? high : value;                             \
-    }                                                                                          \
-  }
-
-#define CHANNELS(edge)                                                                                   \
-  {                                                                                                      \
-    long channel = 0;                                                                                    \
-    for (; channel + 2 * LANES <= at->channels; channel += 2 * LANES) CELLS(Lanes, 2, edge)              \
-    for (; channel + LANES <= at->channels; channel += LANES) CELLS(Lanes, 1, edge)                      \
-    for (; channel < at->channels; channel++) CELLS(float, 1, edge)                                      \
-  }
-
-/* For each channel the sum, over the cells of a window, of what a cell sees times its factor; then as `finish`. Filters [high, wide,
- * channels]. */
-PUBLIC void channel_sums(float *out, const float *image, const float *filters, const float *around,
-                         const struct window *at, const float *line, float low, float high) {
-  const long last_line = at->height - 1 - (at->high - 1) * at->lower;
-  const long last_place = at->width - 1 - (at->wide - 1) * at->further;
-  for (long sample = 0; sample < at->samples; sample++, image += at->height * at->width * at->channels)
-    for (long row = 0; row < at->rows; row++)
-      for (long column = 0; column < at->columns; column++, out += at->channels) {
-        const long y = at->top + row * at->down, x = at->left + column * at->right;
-        if (y >= 0 && y <= last_line && x >= 0 && x <= last_place) CHANNELS(0) else CHANNELS(1)
-      }
-}
-
 /* A window: where it begins, in the image of which sample. */
 struct place {
   long y, x;
   const float *image;
 };
 
+/* The window behind those that have a place. */
+struct next {
+  long row, column;
+  const float *image;
+};
+
+/* The place of each of `many` windows from `start` on, the last one again where there are no more; `next` is moved behind them. */
+INLINE void placed(struct place *places, long many, long start, struct next *next, const struct window *at) {
+  const long positions = at->samples * at->rows * at->columns;
+  for (long k = 0; k < many; k++) {
+    places[k] = (struct place){at->top + next->row * at->down, at->left + next->column * at->right, next->image};
+    if (start + k + 1 < positions && ++next->column == at->columns) {
+      next->column = 0;
+      if (++next->row == at->rows) next->row = 0, next->image += at->height * at->width * at->inputs;
+    }
+  }
+}
+
+/* What a cell sees at a place: `around` outside the image. */
+INLINE const float *seen_at(const struct place *place, long v, long u, const float *around, const struct window *at) {
+  long y = place->y + v * at->lower, x = place->x + u * at->further;
+  int outside = y < 0 || y >= at->height || x < 0 || x >= at->width;
+  return outside ? around : place->image + (y * at->width + x) * at->inputs;
+}
+
+/* For a vector of channels, the sums of some cells at `count` of some places, beside those of cells `before`. */
+#define CHANNELS(type)                                                                                  \
+  for (; channel + (long)(sizeof(type) / sizeof(float)) <= at->channels; channel += sizeof(type) / sizeof(float)) { \
+    const float *factors = filters + before * at->channels + channel;                                   \
+    const type added = *(const type *)(line + channel);                                                 \
+    float *to = out + start * at->channels + channel;                                                   \
+    type sums[TOGETHER];                                                                                \
+    _Pragma("unroll") for (int k = 0; k < TOGETHER; k++)                                                \
+      sums[k] = before && k < count ? *(const type *)(to + k * at->channels) : -(type){0};              \
+    for (long cell = 0; cell < here; cell++, factors += at->channels) {                                 \
+      const type factor = *(const type *)factors;                                                       \
+      _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) sums[k] += *(const type *)(seen[cell][k] + channel) * factor; \
+    }                                                                                                   \
+    _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) {                                              \
+      if (k >= count) break;                                                                            \
+      type value = sums[k];                                                                             \
+      if (before + here == cells) {                                                                     \
+        value += added;                                                                                 \
+        value = value <= low ? low : value;                                                             \
+        value = value >= high ? high : value;                                                           \
+      }                                                                                                 \
+      *(type *)(to + k * at->channels) = value;                                                         \
+    }                                                                                                   \
+  }
+
+/* For each channel the sum, over the cells of a window, of what a cell sees times its factor; then as `finish`. Filters [high, wide,
+ * channels]. */
+PUBLIC void channel_sums(float *out, const float *image, const float *filters, const float *around,
+                         const struct window *at, const float *line, float low, float high) {
+  const long positions = at->samples * at->rows * at->columns, cells = at->high * at->wide;
+  struct next next = {0, 0, image};
+  for (long start = 0; start < positions; start += TOGETHER) {
+    struct place places[TOGETHER];
+    placed(places, TOGETHER, start, &next, at);
+    const long count = positions - start < TOGETHER ? positions - start : TOGETHER;
+    for (long before = 0, here; before < cells; before += here) {
+      const float *seen[CELLS][TOGETHER];
+      here = cells - before < CELLS ? cells - before : CELLS;
+      for (long cell = 0; cell < here; cell++)
+        for (int k = 0; k < TOGETHER; k++)
+          seen[cell][k] = seen_at(places + k, (before + cell) / at->wide, (before + cell) % at->wide, around, at);
+      long channel = 0;
+      CHANNELS(Lanes)
+      CHANNELS(Half)
+      CHANNELS(float)
+    }
+  }
+}
+
 /* For some filters, a vector of them, the sums at `count` of some places: so many as registers hold. */
 #define FILTERS(name, type)                                                                                       \
-  INLINE __attribute__((always_inline)) void name(float *out, long count, long many, const struct place *places, const float *filters,           \
-                   const float *around, const struct window *at, long inputs, const float *line, float low,       \
-                   float high) {                                                                                  \
+  INLINE __attribute__((always_inline)) void name(                                                                  \
+      float *out, long count, long many, const struct place *places, const float *filters, const float *around,     \
+      const struct window *at, long inputs, const float *line, float low, float high) {                             \
     const long size = sizeof(type) / sizeof(float);                                                               \
     const type added = *(const type *)line;                                                                       \
     type sums[TOGETHER];                                                                                          \
@@ -183,9 +215,7 @@ struct place {
       for (long u = 0; u < at->wide; u++) {                                                                       \
         const float *seen[TOGETHER];                                                                              \
         _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) {                                                    \
-          long y = places[k].y + v * at->lower, x = places[k].x + u * at->further;                                \
-          int outside = y < 0 || y >= at->height || x < 0 || x >= at->width;                                      \
-          seen[k] = outside ? around : places[k].image + (y * at->width + x) * inputs;                            \
+          seen[k] = seen_at(places + k, v, u, around, at);                                                        \
         }                                                                                                         \
         for (long i = 0; i < inputs; i++, filters += size) {                                                      \
           const type factors = *(const type *)filters;                                                            \
@@ -206,22 +236,16 @@ FILTERS(sums_of_many, Lanes)
 FILTERS(sums_of_few, Half)
 
 /* For each filter the sum, over the cells of a window and their `inputs` channels, of what is seen times its factor; then as `finish`.
- * Filters [.., high, wide, inputs, LANES], of the last ones LANES / 2 where there are no more, and so many numbers in the line. Places are taken some at a time, so
- * that they are in the cache for all filters. */
+ * Filters [.., high, wide, inputs, LANES], of the last ones LANES / 2 where there are no more, and so many numbers in the line.
+ * Places are taken some at a time, so that they are in the cache for all filters. */
 PUBLIC void filter_sums(float *out, const float *image, const float *filters, const float *around, const struct window *at,
                         const float *line, float low, float high) {
   const long inputs = at->inputs;
   struct place places[PLACES];
   const long positions = at->samples * at->rows * at->columns, inner = at->high * at->wide * inputs;
-  long row = 0, column = 0;
+  struct next next = {0, 0, image};
   for (long start = 0; start < positions; start += PLACES) {
-    for (long k = 0; k < PLACES; k++) {
-      places[k] = (struct place){at->top + row * at->down, at->left + column * at->right, image};
-      if (start + k + 1 < positions && ++column == at->columns) {
-        column = 0;
-        if (++row == at->rows) row = 0, image += at->height * at->width * inputs;
-      }
-    }
+    placed(places, PLACES, start, &next, at);
     const float *own = filters;
     for (long channel = 0; channel < at->channels; channel += LANES, own += inner * LANES)
       for (long k = 0; k < PLACES && start + k < positions; k += TOGETHER) {

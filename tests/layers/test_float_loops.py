@@ -149,6 +149,10 @@ def test_sums_of_channels_are_those_of_numpy(window, channels, multiplier, limit
     assert sums_of(window, channels, channels * multiplier, channels, limits, seed)
 
 
+def test_sums_of_many_cells_are_those_of_numpy():
+    assert sums_of(Window((8, 9), (1, 1), (1, 1), ((4, 3), (4, 4))), 29, 29, 29, (0, 6), 0)
+
+
 @given(WINDOWS, st.integers(1, 20), st.integers(1, 70), LIMITS, SEEDS)
 def test_sums_of_filters_are_those_of_numpy(window, channels, outputs, limits, seed):
     assert sums_of(window, channels, outputs, 1, limits, seed)
