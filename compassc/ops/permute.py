@@ -8,7 +8,7 @@ from compass_core.arrays import Array
 from compass_core.errors import CompassError
 
 from ..ir import exprs as E
-from ..ir.dtypes import INT32, STORAGE, VECTOR_BITS, DataType
+from ..ir.dtypes import BOOL, INT32, STORAGE, VECTOR_BITS, DataType
 from .args import choice, int32_arg, kind_of, known_int, lanes_arg, vector_arg
 from .core import Cost, Part, build_mask, imm, operand_of, special_op, value_op
 from .core import convert as converted
@@ -282,6 +282,8 @@ def vbcast(x: object, mask: object = None, lanes: object = None) -> E.Expr:
 
     A literal needs a type first: `S.i16(5)`. A bool gives a mask, needs `lanes` and takes no mask.
     """
+    if type(x) is bool:
+        x = imm(x, BOOL)
     if not isinstance(x, E.Expr) or not isinstance(x.dtype, DataType):
         raise type_error(f"S.vbcast: a typed scalar is expected, got {kind_of(x)}", "give a type: S.i16(5)")
     result = bcast_dtype(x.dtype, mask is not None, lanes)

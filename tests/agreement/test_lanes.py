@@ -63,6 +63,7 @@ def any_width(t: DataType, lanes: int) -> Iterator[Form]:
     yield expression("S.vzip(a0, a1)", a, b)
     yield expression(f"S.vbcast(s0, lanes={lanes})", s)
     yield from (expression(f"S.vsel(S.vbcast(s0, {x}, {lanes}), 0, {x})", s) for x in mask_texts(lanes))
+    yield from (expression(f"S.vsel(a0, a1, S.vbcast({x}, lanes={lanes}))", a, b) for x in (True, False, "n > 1"))
     if lanes % t.native_lanes == 0:
         yield from (Form("", f"a0[{k}]", (a,), t) for k in (0, 1, "n", lanes - 1))
 
