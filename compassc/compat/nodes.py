@@ -262,25 +262,26 @@ def _added() -> Iterator[tuple[type, str, object]]:
     yield operators.Op, "get", staticmethod(_operator)
 
 
+_NOTHING = object()
 _own: dict[tuple[type, str], object] = {}
-"""What stood under these names."""
+"""What stood under the names that were added, or `_NOTHING`."""
 
 
 def add_fields() -> None:
     """Nodes have their fields under the framework's names, too."""
     for cls, name, value in _added():
-        if name in vars(cls):
-            _own.setdefault((cls, name), vars(cls)[name])
+        _own.setdefault((cls, name), vars(cls).get(name, _NOTHING))
         setattr(cls, name, value)
 
 
 def remove_fields() -> None:
-    """Undo `add_fields`."""
-    for cls, name, _ in _added():
-        if (cls, name) in _own:
-            setattr(cls, name, _own[cls, name])
-        elif name in vars(cls):
+    """Undo `add_fields`, if it was called."""
+    for (cls, name), value in _own.items():
+        if value is _NOTHING:
             delattr(cls, name)
+        else:
+            setattr(cls, name, value)
+    _own.clear()
 
 
 Maker = Callable[..., object]

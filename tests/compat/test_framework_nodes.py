@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -85,6 +87,19 @@ def test_nodes_have_the_fields_of_the_framework_while_its_names_are_in_use():
         modules.give_back_names()
     assert fields and None not in own and not any(name in getattr(cls, "fields", ()) for cls, name in fields)
     assert [vars(cls).get(name) for cls, name in fields] == before
+
+
+def test_names_that_no_program_imported_leave_nodes_as_they_are():
+    """In a process of its own, that has not imported them before."""
+    code = """
+from compassc.compat import modules
+from compassc.ir import exprs
+own = vars(exprs.Call)["op"]
+modules.take_names()
+modules.give_back_names()
+assert vars(exprs.Call)["op"] is own
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_fields_are_what_they_are_called(tvm):
