@@ -33,8 +33,8 @@ FILTERS_AT_ONCE = 16
 
 
 class _Window(ctypes.Structure):
-    """The sizes of an output [samples, rows, columns, channels], of its image, inputs for its channels; where the first window begins in it, and from
-    one to the next; its cells, and from one to the next."""
+    """The sizes of an output [samples, rows, columns, channels], and of its image, whose channels are its inputs; where the first
+    window begins in it, and from one to the next; its cells, and from one to the next."""
 
     _fields_ = [
         (name, ctypes.c_long)
@@ -117,8 +117,8 @@ def counts(values: Array, bound: float, bins: int) -> Array:
 
 
 def finish(sums: Array, line: Array, least: float = -inf, most: float = inf) -> None:
-    """Adds a line [many] to each of the lines of sums [..., many], and limits them; zeros are positive where `least` is. ValueError where
-    they do not fit."""
+    """Adds a line [many] to each of the lines of sums [..., many], and limits them; zeros are positive where `least` is.
+    ValueError where they do not fit."""
     if sums.shape[-1:] != line.shape:
         raise ValueError(f"a line of {list(line.shape)} for sums of {list(sums.shape)}")
     if (library := _takes(sums, line)) is not None:
@@ -142,8 +142,8 @@ class UnderWindows(NamedTuple):
 
 
 def channel_sums(sums: UnderWindows, filters: Array, image: Array, first: int, out: Array) -> None:
-    """Writes the sums of what each cell of a window sees in a channel times its factor, cell after cell, where `takes_windows` says
-    so.
+    """Writes the sums of what each cell of a window sees in a channel times its factor, cell after cell, where
+    `takes_windows` says so.
 
     image [n, h, w, C], filters [cells, C], out [n, rows, columns, C] of the rows from `first`; the line [C].
     """

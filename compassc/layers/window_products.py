@@ -52,7 +52,8 @@ def exact_type(weights: Array, magnitude: int, axis: int = 0) -> type[np.floatin
 
 @dataclass(frozen=True)
 class Filters:
-    """Weights [O, kernel..., I / groups] that may be used more than once; what is added to their sums, float32 [O], and their limits."""
+    """Weights [O, kernel..., I / groups] that may be used more than once; what is added to their sums, float32 [O], and
+    their limits."""
 
     weights: Array
     biases: Array | None = None
