@@ -62,6 +62,8 @@ def _starts_as_elf(path: Path) -> bool:
 
 def _unknown(path: Path) -> UsageError:
     help = next((text for suffixes, text in OTHERS.items() if path.suffix.lower() in suffixes), "")
+    if path.suffix.lower() == ".py":
+        help = f"a kernel is built before it runs: `compassc build {path} -t TARGET`, then `compass-run aipu.bin`"
     if _starts_as_elf(path):
         help = f"it is built: `compass-run {path}` runs it, `compassc inspect {path}` shows what is in it"
     message = f"'{path}' is no model that can be imported: known are {', '.join(IMPORTERS)}"

@@ -133,7 +133,12 @@ def fitting(array: Array) -> Array:
 
 
 def as_array(value: object) -> Array:
-    """An input as an array: arrays, numbers, and tensors of ONNX."""
+    """An input as an array: arrays, numbers, and tensors of ONNX. CompassError for lists of different lengths."""
     from onnx import TensorProto
 
-    return array_of(value) if isinstance(value, TensorProto) else np.asarray(value)
+    if isinstance(value, TensorProto):
+        return array_of(value)
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise CompassError(f"an input is no array: {error}", code="tensor-shape") from None

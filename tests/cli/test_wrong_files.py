@@ -17,6 +17,13 @@ def test_a_built_program_is_no_model(compassc):
     assert "weights without their network" in compassc("build", "weights.bin", "-t", "X2_1204").err
 
 
+def test_a_kernel_is_built_before_it_runs(compassc):
+    Path("kernel.py").write_text("")
+    for command in ("run", "import"):
+        done = compassc(command, "kernel.py")
+        assert done.status == 2 and "`compassc build kernel.py -t TARGET`, then `compass-run aipu.bin`" in done.err
+
+
 @pytest.mark.parametrize(("text", "line"), [(b"\xff\xfe\0x", 1), (b"x = 1\n# caf\xe9\n", 2)])
 def test_the_line_that_is_not_utf_8_is_named(compassc, text, line):
     Path("kernel.py").write_bytes(text)

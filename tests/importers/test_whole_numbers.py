@@ -157,6 +157,12 @@ def test_inputs_beyond_32_bits_are_refused():
         onnx_backend.prepare(model, onnx_backend.REFERENCE).run([whole("int64", 1), whole("int64", 2**63 - 1)])
 
 
+def test_lists_of_different_lengths_are_no_input():
+    model, _, _ = model_of("Identity", [whole("int64", 1)])
+    with pytest.raises(CompassError, match="an input is no array"):
+        onnx_backend.prepare(model, onnx_backend.REFERENCE).run([[[1], [2, 3]]])
+
+
 def test_words_that_no_kernel_reduces_are_refused_by_their_type():
     model, given, _ = model_of("ReduceSum", [whole("uint32", 1, 2)], opset=12, axes=[0])
     with pytest.raises(CompassError) as caught:

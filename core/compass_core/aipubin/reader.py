@@ -62,6 +62,7 @@ def _check_kind(file: View) -> None:
         raise AipuBinError(
             f"not an aipu.bin: the file starts with {data[:8].hex(' ')}, not with an ELF header",
             code="gversion-unsupported",
+            help="`compassc build FILE -t TARGET` makes one of a kernel or of a model",
         )
 
 
