@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from compass_core.aipubin import AipuBin, KernelInfo, Note, Param
 from compass_core.aipubin import layout as lay
 from compass_core.aipubin.device import device_word
+from tests.words import word
 
 U32 = st.integers(0, 0xFFFFFFFF)
 TARGETS = ("X2_1204", "X2_1204MP3", "X3P_1304", "X3S_1304MP2")
-NAMES = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
+NAMES = word(r"[a-z][a-z0-9_]{0,8}")
 
 
 def _words(count: int) -> st.SearchStrategy[tuple[int, ...]]:

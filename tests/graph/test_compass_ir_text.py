@@ -12,6 +12,7 @@ from compass_core.errors import CompassError
 from compassc.graph.dtypes import IR_DTYPES
 from compassc.graph.sections import WORDS, CompassIR, Section, SubgraphIR, format_ir, parse
 from compassc.graph.values import IRDType, parse_value
+from tests.words import word
 
 VALUES = [
     ("12", 12),
@@ -60,12 +61,10 @@ SCALARS = st.one_of(
     st.integers(-(10**30), 10**30),
     st.floats(allow_nan=False),
     st.sampled_from(sorted(IR_DTYPES)).map(IRDType),
-    st.from_regex(r"[A-Z][A-Z_]{2,6}X", fullmatch=True),
+    word(r"[A-Z][A-Z_]{2,6}X"),
 )
 TREES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3), max_leaves=8)
-KEYS = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True).filter(
-    lambda key: not key.startswith("ds_") and key not in WORDS
-)
+KEYS = word(r"[a-z][a-z0-9_]{0,8}").filter(lambda key: not key.startswith("ds_") and key not in WORDS)
 """Keys with values of every kind; those of `ds_` keys are expressions, so words."""
 SECTIONS = st.dictionaries(KEYS, TREES, min_size=1, max_size=5).map(Section)
 

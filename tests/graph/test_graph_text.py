@@ -17,6 +17,7 @@ from compassc.graph import Graph, GraphBuilder, Layer, LayerError, Tensor, read,
 from compassc.graph.build import writable
 from compassc.graph.dtypes import INTEGER_TYPES, IR_DTYPES, numpy_dtype
 from compassc.graph.sections import parse
+from tests.words import CHARACTERS, word
 
 FOLDER = Path(__file__).parents[1] / "data" / "graphs"
 KNOWN = sorted(FOLDER.glob("*/*.txt"))
@@ -64,13 +65,13 @@ NAMES = st.text(
     min_size=1,
     max_size=6,
 )
-WORDS = st.from_regex(r"[A-Z][A-Z_]{2,6}X", fullmatch=True)
+WORDS = word(r"[A-Z][A-Z_]{2,6}X")
 VALUES = st.recursive(
     st.one_of(st.booleans(), st.integers(-(10**9), 10**9), st.floats(allow_nan=False), WORDS),
     lambda inner: st.lists(inner, max_size=3),
     max_leaves=6,
 )
-ATTRIBUTES = st.dictionaries(st.from_regex(r"[a-z]{3,5}_q", fullmatch=True), VALUES, max_size=3)
+ATTRIBUTES = st.dictionaries(word(r"[a-z]{3,5}_q"), VALUES, max_size=3)
 SHAPES = st.lists(st.integers(0, 4), max_size=3).map(tuple)
 SCALES = st.floats(1e-6, 1e6)
 
@@ -140,7 +141,7 @@ def test_names_stay_what_they_are(name):
     assert graph.layers[1].name != graph.layers[0].name == name
 
 
-@given(st.text(max_size=8))
+@given(st.text(CHARACTERS, max_size=8))
 def test_what_is_made_writable_can_be_read_back(name):
     made = writable(name)
     assert parse(f"model_name=m\nx=1\nlayer_top=[{made}]").header.values["layer_top"] == [made]

@@ -19,16 +19,17 @@ from compassc.tuning.measure import ERRORS
 from compassc.tuning.records import Record
 from compassc.tuning.space import ParameterSpace
 from compassc.tuning.task import Workload
+from tests.words import CHARACTERS
 
 SIZES = st.lists(st.integers(0, 4096), max_size=3).map(tuple)
 WORKLOADS = st.builds(
     Workload,
-    st.text(max_size=5),
+    st.text(CHARACTERS, max_size=5),
     st.sampled_from(["matmul", "softmax"]),
     st.lists(SIZES, max_size=2).map(tuple),
     st.lists(st.sampled_from(["int8", "float32"]), max_size=2).map(tuple),
     st.sampled_from(["X2_1204", "X3P_1304"]),
-    st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+    st.dictionaries(st.text(CHARACTERS, max_size=3), st.integers(), max_size=2),
 )
 OUTCOMES = st.tuples(st.floats(0, 1e12), st.just("")) | st.tuples(st.none(), st.sampled_from(ERRORS))
 RECORDS = st.builds(
@@ -37,7 +38,7 @@ RECORDS = st.builds(
     st.integers(1, 4),
     st.sampled_from(records.METRICS),
     OUTCOMES,
-    st.text(max_size=9),
+    st.text(CHARACTERS, max_size=9),
 )
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from compass_core.errors import UsageError
 from compassc.tuning.space import ListSpace, ParameterSpace, Space, key_of
+from tests.words import CHARACTERS
 
-VALUES = st.lists(st.one_of(st.integers(-9, 9), st.text(max_size=3), st.booleans()), min_size=1, max_size=4)
+VALUES = st.lists(st.one_of(st.integers(-9, 9), st.text(CHARACTERS, max_size=3), st.booleans()), min_size=1, max_size=4)
 PARAMETERS = st.dictionaries(
     st.text("abc", min_size=1, max_size=3), VALUES.map(lambda v: list({key_of(x): x for x in v}.values())), max_size=3
 )
