@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from _pytest import runner
+from _pytest.assertion import rewrite
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.constants_ast import constants_from_module, is_local_module_file
 
@@ -51,11 +52,32 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(1_000_000, 5, 5)
 
 
+def _worker() -> tuple[int, int]:
+    """The number of this process among those that run tests, and how many there are."""
+    worker, workers = (os.environ.get(f"PYTEST_XDIST_WORKER{what}", "") for what in ("", "_COUNT"))
+    return int(worker.removeprefix("gw") or 0), int(workers or 1)
+
+
+def _share_rewriting(config: pytest.Config) -> None:
+    """All workers import all modules of tests in the same order, whose `assert`s pytest rewrites. In a fresh checkout, where no
+    file keeps what became of them, workers begin with different modules, and find in files what others have rewritten."""
+    number, workers = _worker()
+    if number == 0 or sys.dont_write_bytecode:
+        return
+    files = [path for given in config.args for path in sorted(Path(given.partition("::")[0]).rglob("test_*.py"))]
+    for path in files[len(files) * number // workers :]:
+        kept = rewrite.get_cache_dir(path) / (path.stem + rewrite.PYC_TAIL)
+        if not kept.exists() and rewrite.try_makedirs(kept.parent):
+            source, code = rewrite._rewrite_test(path, config)
+            rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, source, kept)
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """No garbage is looked for among the tests and what they import, which took a tenth of the suite's time."""
     gc.disable()
     try:
+        _share_rewriting(session.config)
         return (yield)
     finally:
         gc.freeze()
@@ -65,13 +87,12 @@ def pytest_collection() -> Generator[None, object, object]:
 def _share_reading(items: list[pytest.Item]) -> None:
     """Hypothesis is about to read the constants of all modules that are tested. In a fresh checkout, where no file keeps
     them, that takes 3 s or more: workers begin with different modules, and find in files what others have read."""
-    worker, workers = (os.environ.get(f"PYTEST_XDIST_WORKER{what}", "") for what in ("", "_COUNT"))
-    number = int(worker.removeprefix("gw") or 0)
+    number, workers = _worker()
     if number == 0 or not any(isinstance(i, pytest.Function) and is_hypothesis_test(i.obj) for i in items):
         return
     files = [(module, getattr(module, "__file__", None)) for module in list(sys.modules.values())]
     local = [module for module, file in files if file is not None and is_local_module_file(file)]
-    for module in local[len(local) * number // int(workers) :]:
+    for module in local[len(local) * number // workers :]:
         constants_from_module(module)
 
 
