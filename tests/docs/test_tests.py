@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from compass_core.reading import pyast
 from tests.choosing import chosen, some
 
 TESTS = Path(__file__).parents[1]
@@ -41,7 +42,7 @@ def _is_some(of: ast.expr, names: Mapping[str, ast.expr]) -> bool:
     if not isinstance(of, ast.Call):
         return False
     if _called(of) == "range":
-        return not any(isinstance(n, (ast.Name, ast.Call)) for a in of.args for n in ast.walk(a))
+        return not any(isinstance(n, (ast.Name, ast.Call)) for a in of.args for n in pyast.walk([a]))
     if _called(of) in KEEPING:
         inner = [of.func.value] if isinstance(of.func, ast.Attribute) and not of.args else of.args
         return bool(inner) and all(_is_some(a, names) for a in inner)
@@ -93,7 +94,7 @@ def empty_tests(text: str) -> list[str]:
     """The tests of a module that pass where what they loop over is empty: every check stands in a loop over a collection
     that is computed."""
     module, found = ast.parse(text), []
-    for test in ast.walk(module):
+    for test in pyast.walk([module]):
         if not isinstance(test, ast.FunctionDef) or not test.name.startswith("test_"):
             continue
         checks = list(_checks(test.body, _names(module.body) | _names(test.body)))
