@@ -97,6 +97,7 @@ class FileRecorder:
         self.skip = tuple({paths[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")} | {sys.prefix + "/lib"})
         self.own = str(Path(__file__).resolve().parents[2])
         self._others: dict[str, ModuleType] = {}
+        self._users: dict[str, tuple[ModuleType, str]] = {}
 
     def note(self, path: object, mode: str | None) -> None:
         """A file is opened."""
@@ -114,17 +115,21 @@ class FileRecorder:
         )
         return not (package or outside)
 
-    def modules_of_user(self) -> Iterator[tuple[str, ModuleType, str]]:
-        """The names, modules and files of the modules that may be the user's; that others are not is found once, for there
-        are thousands of them in a program that has loaded much."""
-        for name, module in list(sys.modules.items()):
-            if self._others.get(name) is module:
-                continue
-            file: str = getattr(module, "__file__", None) or ""
-            if file and not self.of_user(file):
-                self._others[name] = module
-            else:
-                yield name, module, file
+    def modules_of_user(self) -> dict[str, tuple[ModuleType, str]]:
+        """The modules that may be the user's, by name, with their files. Each is looked at once, for there are thousands of
+        them in a program that has loaded much."""
+        others, before = self._others, self._users
+        self._users = users = {}
+        for name, module in [(n, m) for n, m in list(sys.modules.items()) if others.get(n) is not m]:
+            known = before.get(name)
+            if known is not None and known[0] is module:
+                users[name] = known
+            elif file := getattr(module, "__file__", None):
+                if self.of_user(file):
+                    users[name] = module, file
+                else:
+                    others[name] = module
+        return users
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -241,11 +246,11 @@ def _own_modules(place: _Place, folder: Path, found: FileRecorder) -> Iterator[N
     finally:
         for one in added:
             sys.path.remove(one)
-        for key, module, file in found.modules_of_user():
-            if file.startswith(inside):
-                found.files.add(Path(file))
-                if before.get(key) is not module:
-                    sys.modules.pop(key)
+        users = found.modules_of_user()
+        for key, (module, file) in [one for one in users.items() if one[1][1].startswith(inside)]:
+            found.files.add(Path(file))
+            if before.get(key) is not module:
+                del sys.modules[key], users[key]
         if name in before:
             sys.modules[name] = before[name]
         else:

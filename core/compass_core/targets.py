@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from compass_core.errors import CompassError, Span, UsageError
@@ -57,6 +57,7 @@ _LINE = re.compile(r"(?P<key>\w+): +(?P<value>[^#]+?) *(?:#.*)?")
 _UNSUPPORTED_GENERATIONS = ("X1", "Z1", "Z2", "Z3")
 
 
+@cache
 def folder() -> Path:
     """Where the target files lie: beside this module, so that a program runs without the compiler."""
     return Path(__file__).with_name("configurations")
@@ -69,7 +70,12 @@ def names() -> list[str]:
 
 def load(name: str) -> Target:
     """The target called `name`. UsageError that lists the valid names when there is none."""
-    path = folder() / f"{name}.yaml"
+    return _in(folder(), name)
+
+
+@lru_cache(maxsize=32)
+def _in(place: Path, name: str) -> Target:
+    path = place / f"{name}.yaml"
     if re.fullmatch(r"\w+", name) is None or not path.is_file():
         raise _unknown(name)
     return read(path)
