@@ -210,7 +210,7 @@ def load_pass(name: str, folder: Folder[Any] = KERNELS) -> ModuleType:
     if module is None:
         known = [*(load_pass(s, folder).NAME for s in modules), *folder.aliases]
         raise UsageError(f"unknown pass '{name}'", code="unknown-pass", help=help_for(name, known, "passes"))
-    return importlib.import_module(module)
+    return sys.modules.get(module) or importlib.import_module(module)
 
 
 def pass_name(name: str, folder: Folder[Any] = KERNELS) -> str:
@@ -282,7 +282,8 @@ def run_pipeline(
         verify_program("the input", module, module, folder)
     if options.dump_dir is not None and not first:
         _dump(options, 0, "input", module, folder)
-    names = tuple(name for name in names if folder.key(name) not in disabled)
+    if disabled:
+        names = tuple(name for name in names if folder.key(name) not in disabled)
     for number, name in enumerate(names):
         if options.limit is not None and len(options.runs) >= options.limit:
             break

@@ -106,8 +106,10 @@ def _accesses(loop: S.For, arith: Arith, known: dict[Var, Expr]) -> Iterator[_Ac
     for number, s in enumerate(loop.body):
         if not isinstance(s, (S.Let, S.BufferStore)):
             continue
-        for e in (x for root in s.exprs() for x in walk_exprs(root)):
-            if type(e) is E.BufferLoad and not _chosen(s, e):
+        if s.flags & E.F_LOAD:
+            chosen = _chosen(s)
+            loads = (x for root in s.exprs() if root.flags & E.F_LOAD for x in walk_exprs(root))
+            for e in (x for x in loads if type(x) is E.BufferLoad and x not in chosen):
                 yield from _access(loop, 2 * number, False, e.buffer, e.indices, e.span or s.span, arith, values)
         if type(s) is S.BufferStore:
             yield from _access(loop, 2 * number + 1, True, s.buffer, s.indices, s.span, arith, values)
@@ -115,11 +117,11 @@ def _accesses(loop: S.For, arith: Arith, known: dict[Var, Expr]) -> Iterator[_Ac
             values[s.var] = substitute(s.value, values)
 
 
-def _chosen(s: S.Stmt, load: E.BufferLoad) -> bool:
-    """Whether an element is read in a part of an expression that may not be computed."""
-    roots = (x for root in s.exprs() for x in walk_exprs(root))
+def _chosen(s: S.Stmt) -> set[Expr]:
+    """The elements that are read in parts of expressions that may not be computed."""
+    roots = (x for root in s.exprs() if root.flags & E.F_LOAD for x in walk_exprs(root))
     parts = (x.children()[1:] for x in roots if type(x) is E.Select or (type(x) is Binary and x.op in E.LOGICAL))
-    return any(e is load for side in parts for x in side for e in walk_exprs(x))
+    return {e for side in parts for x in side if x.flags & E.F_LOAD for e in walk_exprs(x) if type(e) is E.BufferLoad}
 
 
 def _access(

@@ -79,36 +79,34 @@ def _shared(run: list[Stmt]) -> list[Stmt]:
     """A run of plain statements in which equal loads are made once."""
     if not isinstance(run[0], _PLAIN):
         return run
+    reads = [_reads(s) for s in run]
+    if sum(map(len, reads)) < 2:
+        return run
     interner = Interner()
     names: dict[int, int] = {}
     """By the structure of a load that is still valid, its number."""
-    numbers: list[Read] = []
+    numbers: list[_Source] = []
     uses: Counter[int] = Counter()
     at: list[dict[int, int]] = []
-    plain = {interner.key(read) for s in run for read in _reads(s) if isinstance(read, E.BufferLoad)}
-
-    def loads(s: Stmt) -> Iterator[Read]:
-        for read in _reads(s):
-            inner = _load_of(read)
-            yield inner if interner.key(inner) in plain else read
-
-    for s in run:
-        for load in loads(s):
+    plain = {interner.key(read) for here in reads for read in here if isinstance(read, E.BufferLoad)}
+    loads = [[inner if interner.key(inner := _load_of(x)) in plain else x for x in here] for here in reads]
+    for s, here in zip(run, loads, strict=True):
+        for load in here:
             key = interner.key(load)
             if key not in names:
                 names[key] = len(numbers)
-                numbers.append(load)
+                numbers.append(_Source(load))
             uses[names[key]] += 1
         at.append(dict(names))
         effect = _Effect(s)
         names = {k: n for k, n in names.items() if not effect.changes(numbers[n])}
-    kept = {n: _variable(numbers[n]) for n, count in uses.items() if count > 1}
+    kept = {n: _variable(numbers[n].read) for n, count in uses.items() if count > 1}
     if not kept:
         return run
     made: list[Stmt] = []
     defined: set[int] = set()
-    for s, valid in zip(run, at, strict=True):
-        for load in loads(s):
+    for s, here, valid in zip(run, loads, at, strict=True):
+        for load in here:
             n = valid[interner.key(load)]
             if n in kept and n not in defined:
                 defined.add(n)
@@ -119,12 +117,12 @@ def _shared(run: list[Stmt]) -> list[Stmt]:
 
 def _apart(s: Stmt) -> list[Stmt]:
     """A statement, after the costly scalars that all lanes of its vectors have."""
-    if not isinstance(s, _PLAIN) or not all(is_pure(e) for e in s.exprs()):
+    if not isinstance(s, _PLAIN) or not s.flags & E.F_VECTOR or not all(is_pure(e) for e in s.exprs()):
         return [s]
     interner = Interner()
     found: dict[int, tuple[Expr, Var]] = {}
     for e in s.exprs():
-        for x in _certain(e):
+        for x in _certain(e, E.F_VECTOR):
             if isinstance(x, E.Broadcast) and _is_costly(x.value):
                 found.setdefault(interner.key(x.value), (x.value, Var("number", x.value.dtype)))
     if not found:
@@ -150,8 +148,10 @@ def _before(loop: S.For, body: Body) -> tuple[list[Stmt], Body]:
     found: dict[int, tuple[Read, Var]] = {}
     for s in body:
         for load in _reads(s) if isinstance(s, _PLAIN) else ():
-            fixed = not (variables(load) & own) and not any(x.changes(load) for x in effects)
-            if fixed and len(found) < _MOST:
+            if len(found) == _MOST:
+                break
+            source = _Source(load)
+            if not source.variables & own and not any(x.changes(source) for x in effects):
                 found.setdefault(interner.key(load), (load, _variable(load)))
     put = _Put({k: v for k, (_, v) in found.items()}, interner)
     lets: list[Stmt] = [S.Let(v, load, span=loop.span) for load, v in found.values()]
@@ -172,18 +172,20 @@ def _is_fixed(e: Expr, own: set[Var]) -> bool:
     return not variables(e) & own and not e.flags & E.F_LOAD and is_pure(e)
 
 
-def _reads(s: Stmt) -> Iterator[Read]:
+def _reads(s: Stmt) -> list[Read]:
     """The loads that a plain statement makes for sure, those that are converted with their conversions."""
-    if any(effect_of(x) != "pure" for e in s.exprs() for x in _certain(e) if isinstance(x, E.Call)):
-        return
-    for e in s.exprs():
-        outer: list[Read] = []
-        for x in _certain(e):
-            if _converts(x):
-                outer[-1] = x  # type: ignore[call-overload]
-            elif isinstance(x, E.BufferLoad) and x.buffer.scope != "private":
-                outer.append(x)
-        yield from outer
+    if not s.flags & E.F_LOAD:
+        return []
+    parts = [x for e in s.exprs() for x in _certain(e, E.F_LOAD | E.F_CALL)]
+    if any(type(x) is E.Call and effect_of(x) != "pure" for x in parts):
+        return []
+    outer: list[Read] = []
+    for x in parts:
+        if _converts(x):
+            outer[-1] = x  # type: ignore[call-overload]
+        elif isinstance(x, E.BufferLoad) and x.buffer.scope != "private":
+            outer.append(x)
+    return outer
 
 
 def _converts(e: Expr) -> bool:
@@ -213,16 +215,34 @@ def _variable(read: Read) -> Var:
     return Var(f"{_load_of(read).buffer.data.name}_part", read.dtype)
 
 
-def _certain(e: Expr) -> Iterator[Expr]:
-    """The parts of an expression that are evaluated whenever it is, the outer ones last."""
-    if isinstance(e, E.Select) and e.condition.dtype.lanes == 1:
-        yield from _certain(e.condition)
-    elif isinstance(e, E.Binary) and e.op in E.LOGICAL and e.dtype.lanes == 1:
-        yield from _certain(e.a)
+def _certain(e: Expr, flags: int) -> list[Expr]:
+    """The parts of an expression that are evaluated whenever it is and have one of these flags, the outer ones last."""
+    found: list[Expr] = []
+    _add_certain(e, flags, found)
+    return found
+
+
+def _add_certain(e: Expr, flags: int, found: list[Expr]) -> None:
+    if not e.flags & flags:
+        return
+    if type(e) is E.Select and e.condition.dtype.lanes == 1:
+        _add_certain(e.condition, flags, found)
+    elif type(e) is E.Binary and e.op in E.LOGICAL and e.dtype.lanes == 1:
+        _add_certain(e.a, flags, found)
     else:
         for child in e.children():
-            yield from _certain(child)
-    yield e
+            _add_certain(child, flags, found)
+    found.append(e)
+
+
+class _Source:
+    """What the value of a load depends on: variables, and arrays."""
+
+    def __init__(self, read: Read) -> None:
+        self.read, load = read, _load_of(read)
+        self.scope = load.buffer.scope
+        self.variables = variables(load)
+        self.arrays = {x.buffer.data for x in walk_exprs(load) if type(x) is E.BufferLoad}
 
 
 class _Effect:
@@ -240,24 +260,23 @@ class _Effect:
         else:
             self.everything |= not isinstance(s, S.For)
 
-    def changes(self, read: Read) -> bool:
+    def changes(self, source: _Source) -> bool:
         """Whether the statement may change what a load gives."""
         if self.everything:
             return True
-        load = _load_of(read)
         if self.var is not None:
-            return self.var in variables(load)
+            return self.var in source.variables
         if self.buffer is None:
             return False
-        if self.buffer.scope == load.buffer.scope and self.buffer.scope.startswith("global"):
+        if self.buffer.scope == source.scope and self.buffer.scope.startswith("global"):
             return True
-        nested = any(e.flags & E.F_LOAD for e in load.children())
-        loads = walk_exprs(load) if nested else (load,)
-        return any(isinstance(x, E.BufferLoad) and x.buffer.data is self.buffer.data for x in loads)
+        return self.buffer.data in source.arrays
 
 
 class _Put(Rewriter):
     """Statements with variables for loads."""
+
+    interest = E.F_LOAD
 
     def __init__(self, found: dict[int, Var], interner: Interner) -> None:
         super().__init__()
@@ -290,6 +309,8 @@ class _Put(Rewriter):
 
 class _Spread(_Put):
     """Statements with variables for what all lanes have."""
+
+    interest = E.F_VECTOR
 
     @rewrites(E.Broadcast)
     def rewrite_broadcast(self, e: E.Broadcast) -> Expr:
