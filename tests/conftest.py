@@ -18,9 +18,10 @@ from _pytest.assertion import rewrite
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.constants_ast import constants_from_module, is_local_module_file
 
+from compass_core.confine import parent
 from compass_core.hostcc import command
 from tests.choosing import chosen
-from tests.served_clang import ServedClang
+from tests.served import Loader, Served
 
 # before NumPy is there: threads of these libraries wait in loops for each other, here beside another worker
 for library in ("OPENBLAS", "OMP"):
@@ -168,14 +169,20 @@ def scratch_in_memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 
 @pytest.fixture(scope="session", autouse=True)
-def one_clang(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The kernels that tests compile in this process are compiled by one clang."""
+def loaded_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The kernels that tests compile and link in this process are compiled by one clang, also where it is confined, and linked by
+    one linker."""
     program = Path(os.environ.get("COMPASS_CLANG") or Path(sys.prefix, "bin", "clang"))
-    served = ServedClang(program, tmp_path_factory.mktemp("clang"))
+    loader = Loader(program, tmp_path_factory.mktemp("served"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(command, "run", served.run)
+        clang = Served(program, loader)
+        patch.setattr(command, "run", clang.run)
+        patch.setattr(parent, "_started", clang.confined)
+        linker = Served(program.with_name("ld.lld"), loader)
+        patch.setattr(command, "run", linker.run)
         yield
-    served.close()
+    linker.close()
+    clang.close()
 
 
 @pytest.fixture(scope="session")

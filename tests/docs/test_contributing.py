@@ -22,7 +22,7 @@ LINES = (ROOT / "docs/contributing.md").read_text().split("\n")
 SUITES = ("cli", "graph", "importers", "layers", "ops", "passes", "quantizer", "relay", "tir", "topi")
 """The folders of tests that recipes run."""
 COPIED = ("compassc", "core", "runtime", "sim", "docs", *(f"tests/{name}" for name in SUITES))
-FILES = ("pyproject.toml", "tests/conftest.py", "tests/choosing.py", *(f"tests/served_clang.{x}" for x in ("py", "c")))
+FILES = ("pyproject.toml", "tests/conftest.py", "tests/choosing.py", *(f"tests/served.{x}" for x in ("py", "c")))
 SOURCES = ("", "core", "runtime", "sim")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from compass_core import confine, targets
+from compass_core.confine import parent
 from compass_core.elf.elf64 import with_section
 from compass_core.hostcc.sources import SECTION
 from compass_runtime import Program
@@ -62,6 +63,15 @@ def cache_folder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COMPASS_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+STARTED = parent._started
+
+
+@pytest.fixture(autouse=True)
+def confined_processes(monkeypatch):
+    """What is confined here is so as users have it: not a clang that was loaded before."""
+    monkeypatch.setattr(parent, "_started", STARTED)
 
 
 @pytest.fixture(scope="session")

@@ -163,8 +163,8 @@ _FILE_RIGHTS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
 """All access rights of each version of the interface; newer versions have at least the last ones."""
 
 
-def landlock(files: Sequence[str], folders: Sequence[str], programs: Sequence[str]) -> None:
-    """Only the named can be opened, only to be read, and of all programs only the named run."""
+def ruleset(files: Sequence[str], folders: Sequence[str], programs: Sequence[str]) -> int:
+    """A descriptor of rules by which only the named can be opened, only to be read, and of all programs only the named run."""
     version = _checked(_call(_CREATE_RULES, None, _word(0), ctypes.c_uint(1)), "Landlock")
     rights = _FILE_RIGHTS[min(version, max(_FILE_RIGHTS))]
     handled = struct.pack("<QQQ", rights, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
@@ -182,6 +182,12 @@ def landlock(files: Sequence[str], folders: Sequence[str], programs: Sequence[st
                 _call(_ADD_RULE, ctypes.c_int(rules), ctypes.c_int(1), rule, ctypes.c_uint(0)), f"a rule of {path}"
             )
             os.close(place)
+    return rules
+
+
+def landlock(files: Sequence[str], folders: Sequence[str], programs: Sequence[str]) -> None:
+    """Makes the rules on these those of this process."""
+    rules = ruleset(files, folders, programs)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1, "no new privileges")
     _checked(_call(_RESTRICT, ctypes.c_int(rules), ctypes.c_uint(0)), "Landlock's restriction")
     os.close(rules)

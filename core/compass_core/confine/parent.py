@@ -101,6 +101,31 @@ def _run_by(
     limits: Limits,
     environment: Mapping[str, str],
 ) -> Finished:
+    source = os.memfd_create("input", os.MFD_CLOEXEC)
+    try:
+        with open(source, "wb", closefd=False) as file:
+            file.write(data)
+        os.lseek(source, 0, os.SEEK_SET)
+        process = _started(means, command, source, permissions, limits, environment)
+    finally:
+        os.close(source)
+    with process:
+        try:
+            output, messages, excess = _collect(process, limits)
+        finally:
+            process.kill()
+    return Finished(process.returncode, output, messages.decode(errors="replace"), excess, means)
+
+
+def _started(
+    means: str,
+    command: Sequence[str],
+    source: int,
+    permissions: Permissions,
+    limits: Limits,
+    environment: Mapping[str, str],
+) -> subprocess.Popen[bytes]:
+    """The process that confines itself and becomes the program, with the descriptor `source` as its stdin."""
     words = [
         f"means={means}",
         f"parent={os.getpid()}",
@@ -110,26 +135,13 @@ def _run_by(
         *(f"variable={name}={value}" for name, value in environment.items()),
         *(("--", *command) if command else ()),
     ]
-    source = os.memfd_create("input", os.MFD_CLOEXEC)
-    try:
-        with open(source, "wb", closefd=False) as file:
-            file.write(data)
-        os.lseek(source, 0, os.SEEK_SET)
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-B", "-c", _START, str(_CHILD), *words],
-            stdin=source,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={},
-        )
-    finally:
-        os.close(source)
-    with process:
-        try:
-            output, messages, excess = _collect(process, limits)
-        finally:
-            process.kill()
-    return Finished(process.returncode, output, messages.decode(errors="replace"), excess, means)
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", "-B", "-c", _START, str(_CHILD), *words],
+        stdin=source,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={},
+    )
 
 
 def _collect(process: subprocess.Popen[bytes], limits: Limits) -> tuple[bytes, bytes, str]:

@@ -2,21 +2,28 @@
  * them goes on in a child, so that loading the program and its libraries is done once.
  *
  * A call is a packet on the socket SERVED_SOCKET: working directory, arguments, an empty text, variables, each ended by a
- * zero; with two descriptors, of what the call writes to stdout and stderr, and for its status as waitpid() has it. */
+ * zero; with descriptors for its status, as waitpid() has it, and for what it writes to stdout and stderr. A call that is
+ * confined has an empty text more, seconds and bytes of memory, and descriptors of its own for stderr, of its stdin, of
+ * Landlock's rules and of the filter of system calls (compass_core/confine/child.py). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 typedef int Main(int, char **, char **);
 typedef int Start(Main *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
 enum { JOBS = 64, WORDS = 16384 };
+enum { STATUS, OUTPUT, MESSAGES, INPUT, RULES, FILTER, CONFINED };  /* the descriptors of a call, how many */
+enum { RESTRICT = 446 };  /* landlock_restrict_self */
 
 static Main *program;
 static int calls, ended;  /* the socket, and where the ends of children are told */
@@ -37,33 +44,61 @@ static int split(char **at, char *end, int first) {
   return count;
 }
 
-static void become(ssize_t size, int output, const sigset_t *awaited) {
-  close(calls), close(ended);
+/* What `child.confine` does with Landlock. Without a parent there is nobody who reads what the call writes. */
+static int confined(const int *given, const char *seconds, const char *memory) {
+  struct { unsigned short count; const char *steps; } filter;
+  static char steps[4096];
+  ssize_t size = pread(given[FILTER], steps, sizeof steps, 0);
+  if (size <= 0 || size == sizeof steps || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return 0;
+  const struct { int what; rlim_t most; } limits[] = {
+      {RLIMIT_CPU, strtoul(seconds, NULL, 10)}, {RLIMIT_AS, strtoul(memory, NULL, 10)},
+      {RLIMIT_FSIZE, 0}, {RLIMIT_CORE, 0}, {RLIMIT_NOFILE, 128}};
+  for (unsigned i = 0; i < sizeof limits / sizeof *limits; i++) {
+    struct rlimit limit;
+    if (getrlimit(limits[i].what, &limit) != 0) return 0;
+    if (limits[i].most < limit.rlim_max) limit.rlim_max = limits[i].most;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(limits[i].what, &limit) != 0) return 0;
+  }
+  filter.count = size / 8, filter.steps = steps;
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || syscall(RESTRICT, given[RULES], 0) != 0) return 0;
+  close(given[RULES]), close(given[FILTER]);
+  return prctl(PR_SET_SECCOMP, 2, &filter) == 0;
+}
+
+static void become(ssize_t size, const int *given, int descriptors, const sigset_t *awaited) {
+  close(calls), close(ended), close(given[STATUS]);
   for (int i = 0; i < running; i++) close(jobs[i].status);
   sigprocmask(SIG_UNBLOCK, awaited, NULL);
   signal(SIGPIPE, SIG_DFL);
   char *at = message + strlen(message) + 1, *end = message + size;
-  if (chdir(message) != 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0) _exit(125);
-  close(output);
-  int count = split(&at, end, 0);
-  split(&at, end, count + 1);
+  int errors = given[descriptors == CONFINED ? MESSAGES : OUTPUT];
+  if (chdir(message) != 0 || dup2(given[OUTPUT], 1) < 0 || dup2(errors, 2) < 0) _exit(125);
+  close(given[OUTPUT]);
+  int count = split(&at, end, 0), variables = split(&at, end, count + 1);
   environ = words + count + 1;
+  if (descriptors == CONFINED) {
+    char **limits = environ + variables + 1;
+    if (dup2(given[INPUT], 0) < 0 || split(&at, end, (int)(limits - words)) != 2) _exit(125);
+    close(given[MESSAGES]), close(given[INPUT]);
+    if (!confined(given, limits[0], limits[1])) _exit(125);
+  }
   exit(program(count, words, environ));
 }
 
 static void begin(const sigset_t *awaited) {
-  union { char bytes[CMSG_SPACE(2 * sizeof(int))]; struct cmsghdr header; } control;
+  union { char bytes[CMSG_SPACE(CONFINED * sizeof(int))]; struct cmsghdr header; } control;
   struct iovec part = {message, sizeof message};
   struct msghdr call = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control};
   ssize_t size = recvmsg(calls, &call, MSG_CMSG_CLOEXEC);
   if (size <= 0 || call.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) _exit(0);
-  int given[2];
-  memcpy(given, CMSG_DATA(CMSG_FIRSTHDR(&call)), sizeof given);
+  int given[CONFINED], bytes = CMSG_FIRSTHDR(&call)->cmsg_len - CMSG_LEN(0), descriptors = bytes / sizeof(int);
+  memcpy(given, CMSG_DATA(CMSG_FIRSTHDR(&call)), bytes);
   pid_t child = fork();
-  if (child == 0) become(size, given[0], awaited);
-  close(given[0]);
-  if (child < 0) close(given[1]);
-  else jobs[running].child = child, jobs[running++].status = given[1];
+  if (child == 0) become(size, given, descriptors, awaited);
+  for (int i = OUTPUT; i < descriptors; i++) close(given[i]);
+  if (child < 0) close(given[STATUS]);
+  else jobs[running].child = child, jobs[running++].status = given[STATUS];
 }
 
 static void end(void) {
