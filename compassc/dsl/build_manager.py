@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from .executor import Executor
 
 T = TypeVar("T")
+_IN_TURN = threading.RLock()
+"""Held while IR becomes C: threads can only take turns at that, and lose time when they do so by the statement. Clang runs
+beside it."""
 _OP_LIB_SUFFIXES = (".ir.txt", ".lowered.txt", ".legal.txt", ".cl", ".params.json", ".o")
 
 
@@ -199,8 +203,10 @@ class BuildManager:
         """The stages up to the object; the log gets the vendor's name, and assembly text is made on request."""
         build.file(".o").parent.mkdir(parents=True, exist_ok=True)
         with current_target(self.target.name):
-            for stage in ("lower", "legalize", "codegen", "cc"):
-                run_stage(build, stage_named(stage))
+            with _IN_TURN:
+                for stage in ("lower", "legalize", "codegen"):
+                    run_stage(build, stage_named(stage))
+            run_stage(build, stage_named("cc"))
         assert build.params is not None
         self.prim_func_info = PrimFuncInfo(build.name, tuple(map(param_info, build.params["params"])))
         obj = build.file(".o")

@@ -41,7 +41,8 @@ is what their text means."""
 
 
 class KernelCache:
-    """The objects of kernels for a target. What is compiled, is compiled in `folder`; several threads may ask."""
+    """The objects of kernels for a target. What is compiled, is compiled in a folder of its own in `folder`: builds in one
+    folder wait for each other, while several threads may ask here."""
 
     def __init__(self, folder: Path, target: str) -> None:
         self._folder = folder.absolute()
@@ -71,9 +72,8 @@ class KernelCache:
     def _compiled(self, kernel: Kernel) -> Path:
         from compassc.dsl import BuildManager
 
-        path = self._folder / f"{kernel.name}.o"
+        path = self._folder / kernel.name / f"{kernel.name}.o"
         function = program_of(kernel, self._source(kernel))
-        self._folder.mkdir(parents=True, exist_ok=True)
         BuildManager(self._target).gen_op_lib(function, kernel.name, str(path))
         if self._cache is not None:
             self._cache.put("layer", self._key(kernel), path.read_bytes())

@@ -185,7 +185,8 @@ class LayerLibrary:
 
         found = [(m.plugin.instance.work, m.nodes) for m in matches if isinstance(m.plugin.instance, GroupPlugin)]
         distinct = {work.name: (work, nodes[0].layer) for work, nodes in found}.values()
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        # one more than processors: while all of them run clang, the text of the next kernel is made
+        with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:
             list(told("kernels", pool.map(lambda item: compiled(*item), distinct), len(distinct)))
 
 

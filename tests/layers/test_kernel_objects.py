@@ -1,5 +1,7 @@
 """Kernels that were compiled before are taken from the cache, whatever build compiled them."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from compassc.gbuilder.writer import GraphWriter
 from compassc.layers import kernel_cache
 from compassc.layers.kernel_cache import KernelCache
 from compassc.layers.layer_kernel import Kernel
+from compassc.toolchain import cc
 
 TEXT = """\
 from compassc.dsl import script as S
@@ -77,7 +80,28 @@ def test_without_the_cache_kernels_are_compiled_every_time(compiled, tmp_path, m
     kernel = Kernel(TEXT.format(value=3), ())
     for place in ("a", "b"):
         objects = KernelCache(tmp_path / place, "X2_1204")
-        assert objects.object_of(kernel) == objects.object_of(kernel) == tmp_path / place / f"{kernel.name}.o"
+        assert (
+            objects.object_of(kernel)
+            == objects.object_of(kernel)
+            == tmp_path / place / kernel.name / f"{kernel.name}.o"
+        )
+    assert len(compiled) == 2
+
+
+def test_clang_compiles_kernels_beside_each_other(compiled, tmp_path, monkeypatch):
+    """Each waits for the other one before it compiles."""
+    graph = GraphWriter()
+    x = graph.input("x", (3, 40), "float32")
+    tops = [graph.layer("Activation", [x], (3, 40), "float32", method=method) for method in ("RELU", "SIGMOID")]
+    both, real = threading.Barrier(2), cc.compile_file
+
+    def wait(*args):
+        both.wait(60)
+        return real(*args)
+
+    monkeypatch.setattr(cc, "compile_file", wait)
+    text, options = graph.write(tmp_path, tops), GraphOptions(work_dir=tmp_path / "kernels")
+    build_model(text, tmp_path / "weight.bin", tmp_path / "aipu.bin", "X2_1204", options)
     assert len(compiled) == 2
 
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -212,6 +213,25 @@ def test_a_precompiled_header_belongs_to_its_folder(tmp_path, options, monkeypat
         used.append(made.commands[0][made.commands[0].index("-include-pch") + 1])
         (folder / "compass" / "dsl.h").write_text("#error changed")
     assert len(set(used)) == 2
+
+
+def test_threads_have_a_precompiled_header_made_once(tmp_path, monkeypatch):
+    """One that wants it while another thread makes it waits for that."""
+    cache, made, found = Cache(tmp_path / "cache"), [], []
+    other = threading.Thread(target=lambda: found.append(pch.precompiled_header(find_clang(), [], cache)))
+
+    def run(line, *_):
+        made.append(Path(line[-1]))
+        made[-1].write_bytes(b"a header")
+        if len(made) == 1:
+            other.start()
+            other.join(0.1)
+        return command.Run(0, "")
+
+    monkeypatch.setattr(command, "run", run)
+    path = pch.precompiled_header(find_clang(), [], cache)
+    other.join()
+    assert len(made) == 1 and found == [path] and path.read_bytes() == b"a header"
 
 
 def test_headers_that_change_under_a_process_are_told(tmp_path, options, monkeypatch):

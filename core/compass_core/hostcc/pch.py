@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from pathlib import Path
 
 from compass_core.errors import ToolchainError, UsageError
@@ -12,6 +13,9 @@ from compass_core.hostcc.clang import Clang
 
 _KIND = "pch"
 _UNKNOWN_OPTION = re.compile(r"(?:error: unknown argument:?|: Unknown command line argument) '(?P<option>[^']+)'")
+
+_making = threading.Lock()
+"""Held while a header is made, which other threads wait for: they want the same one."""
 
 
 def pch_command(clang: Clang, flags: list[str], output: Path) -> list[str]:
@@ -50,7 +54,10 @@ def precompiled_header(clang: Clang, flags: list[str], cache: Cache) -> Path:
         if changed := command.changed_headers():
             raise changed
 
-    return cache.get(_KIND, key) or cache.put(_KIND, key, make)
+    if (known := cache.get(_KIND, key)) is not None:
+        return known
+    with _making:
+        return cache.get(_KIND, key) or cache.put(_KIND, key, make)
 
 
 def _key(clang: Clang, flags: list[str]) -> str:
