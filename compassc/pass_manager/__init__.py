@@ -114,6 +114,11 @@ def standing(options: PassOptions) -> Iterator[None]:
         _standing.reset(token)
 
 
+def pipelines_are_plain() -> bool:
+    """Whether pipelines of kernels that are given no options run as they stand: nobody watches, shows or leaves out passes."""
+    return _standing.get() is None and AROUND.get() is None and not DISABLED.get()
+
+
 # ------------------------------------------------------------------------------------------------------- the registry
 
 

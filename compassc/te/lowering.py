@@ -19,7 +19,7 @@ from compassc.ir.stmts import Body, IRModule, Notes, PrimFunc, Stmt
 from compassc.ir.tensor_exprs import ProducerLoad, reads
 from compassc.ir.verify import verify
 from compassc.ir.visit import all_exprs, rename_vars, rewrite, substitute, walk_stmts
-from compassc.pass_manager import pipeline_names
+from compassc.pass_manager import pipeline_names, pipelines_are_plain
 from compassc.te.bounds import Bounds, infer_bounds
 from compassc.te.buffers import View, check_bound
 from compassc.te.errors import LowerError, ScheduleError
@@ -31,9 +31,9 @@ from compassc.te.schedule.annotation import Annotation
 from compassc.te.schedule.loops import is_tec
 from compassc.te.schedule.record import copied
 from compassc.te.schedule.relations import Singleton, roots_of
-from compassc.te.schedule.schedule import Schedule
+from compassc.te.schedule.schedule import Group, Schedule
 from compassc.te.schedule.stage import Stage
-from compassc.te.tensor import ComputeOp, PlaceholderOp, Tensor, tensor_of
+from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, tensor_of
 
 if TYPE_CHECKING:
     from compassc.language.functions import PyPrimFunc
@@ -67,12 +67,67 @@ def lower(
     if args is None:
         raise ExpressionTypeError("te.lower needs the parameters of the kernel: its tensors and variables, in order")
     machine, args = machine_for(target), _with_tensors(args, binds or {})
+    state = None if simple_mode or binds or not pipelines_are_plain() else _state(schedule, args, machine)
+    if state is not None and (known := _known(schedule, state, name)) is not None:
+        return known
     plain = normalised(schedule, machine)
     module = _plain_loops(plain, infer_bounds(plain), args, name, machine, binds)
     if not simple_mode:
         module = machine.form(module)
     verify(module)
+    schedule.lowered = None if state is None else (state, module)
     return module
+
+
+def _known(schedule: Schedule, state: Sequence[object], name: str) -> IRModule | None:
+    """The kernel that was made of the same schedule last, by this name: who looks for a schedule that has a program lowers
+    those that he tries, and the one that he takes is lowered again."""
+    if schedule.lowered is None:
+        return None
+    before, module = schedule.lowered
+    if len(before) != len(state) or not all(map(_same, before, state)):
+        return None
+    if module.entry == name:
+        return module
+    if len(module.functions) > 1:  # whose names must differ
+        return None
+    return module.replace(functions=(module.entry_func.replace(name=name),), entry=name)
+
+
+def _same(a: object, b: object) -> bool:
+    """Whether two parts of states are the same: objects are, where they are one."""
+    return a is b or (type(a) is type(b) and isinstance(a, (bool, int, str)) and a == b)
+
+
+def _state(schedule: Schedule, args: Sequence[object], machine: Machine) -> list[object]:
+    """All that a kernel follows from, one after another."""
+    found: list[object] = [type(machine)]
+    seen: set[Stage | Operation] = set()
+    todo: list[object] = [vars(machine), list(args), schedule.groups, schedule.stages]
+    while todo:
+        part = todo.pop()
+        found.append(part if not isinstance(part, (list, tuple, dict, set, frozenset)) else len(part))
+        if isinstance(part, (list, tuple, set, frozenset)):
+            todo += part
+        elif isinstance(part, dict):
+            todo += (*part.keys(), *part.values())
+        elif isinstance(part, (Stage, Operation)):
+            if part not in seen:
+                seen.add(part)
+                todo += (value for name, value in vars(part).items() if name not in Stage.derived)
+        elif isinstance(part, Group):
+            todo.append(part.members)
+        elif isinstance(part, Annotation):
+            found[-1] = Annotation
+            todo.append(vars(part))
+        elif isinstance(part, Tensor):
+            found[-1] = Tensor
+            todo += (part.op, part.value_index)
+        elif isinstance(part, IterVar):
+            todo += (part.dom, part.var, part.iter_type, part.name, part.thread_tag)
+        elif isinstance(part, Range):
+            todo += (part.min, part.extent)
+    return found
 
 
 def schedule_ops(

@@ -68,7 +68,6 @@ def names() -> list[str]:
     return sorted(path.stem for path in folder().glob("*.yaml"))
 
 
-@lru_cache(maxsize=32)
 def load(name: str) -> Target:
     """The target called `name`. UsageError that lists the valid names when there is none."""
     return _in(folder(), name)

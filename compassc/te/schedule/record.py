@@ -42,6 +42,7 @@ def keep(schedule: Schedule, name: str) -> None:
 def copied(schedule: Schedule) -> Schedule:
     """The state of a schedule as one of its own, of the same operations and axes, without records."""
     made = copy.copy(schedule)
+    made.lowered = None
     made.keep_schedule_record, made.schedule_record, made.primitive_record, made.running = False, [], [], []
     made.trace = replace(schedule.trace, steps=list(schedule.trace.steps))
     made.intrinsics, made.variables = dict(schedule.intrinsics), dict(schedule.variables)

@@ -11,6 +11,7 @@ from compassc.ir.exprs import Binary, Expr, IntImm, Select
 from compassc.ir.iter_vars import IterKind, IterVar, Range
 from compassc.ir.names import NamePool
 from compassc.ir.operators import binary, immediate, kind_of
+from compassc.ir.stmts import IRModule
 from compassc.ir.tensor_exprs import ProducerLoad, Reduce
 from compassc.ir.visit import rewrite, substitute
 from compassc.te.errors import ScheduleError
@@ -57,6 +58,8 @@ class Schedule:
         """The names of the steps to these states."""
         self.replaying = False
         """Whether steps are being taken again: what they warn of was said."""
+        self.lowered: tuple[list[object], IRModule] | None = None
+        """The kernel that was made of it last (`compassc.te.lowering`), and the state that it was made of."""
         for op in post_order(outputs):
             self._add(op, len(self.stages), op in self.outputs)
 

@@ -57,6 +57,8 @@ class Stage:
 
     packed_object = True
     """Functions by name take it."""
+    derived: ClassVar[tuple[str, ...]] = ("schedule", "_latest", "_read")
+    """Attributes that follow from others, or lead back to the schedule."""
 
     def __init__(self, schedule: Schedule, op: Operation, label: str, is_output: bool = False) -> None:
         self.schedule, self.origin_op, self.label, self.is_output = schedule, op, label, is_output
