@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from functools import cached_property
 from typing import Any
 
 from compass_core.errors import Span
@@ -46,8 +47,6 @@ class ExprPrinter:
         self.used: set[str] = set()
         self.defining = ""
         """The variable whose definition is being printed."""
-        self.readers: AbstractSet[E.Var] = frozenset()
-        """Pointers that nothing is done with but to read copies (`analysis.copies`)."""
         self.decimal_masks = False
         self.typed_masks = False
         """Constant masks inside a concatenation are plain numbers."""
@@ -57,6 +56,11 @@ class ExprPrinter:
 
     def _select(self, e: E.Select) -> str:
         return f"({self.expr(e.condition)} ? {self.operand(e.true_value)} : {self.operand(e.false_value)})"
+
+    @cached_property
+    def readers(self) -> AbstractSet[E.Var]:
+        """Pointers that nothing is done with but to read copies (`analysis.copies`)."""
+        return frozenset()
 
     def value(self, e: E.Expr) -> str:
         """The C text of an expression whose place cuts it to its type: the right side of an assignment, a cast."""

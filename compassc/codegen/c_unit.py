@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from compass_core.errors import CompassError, Note, Span, flat, together
 from compass_core.hostcc.arrays import Array
@@ -54,7 +56,6 @@ class FunctionPrinter(ExprPrinter):
     def __init__(self, function: S.PrimFunc, is_entry: bool, taken: frozenset[str]) -> None:
         super().__init__(FORMS)
         self.function, self.is_entry = function, is_entry
-        self.readers = readers(function)
         self.pool = NamePool(taken)
         self.lines: list[Line] = []
         self.tables: list[Line] = []
@@ -62,6 +63,10 @@ class FunctionPrinter(ExprPrinter):
         self.errors: list[CompassError] = []
         self.stack_size = 0
         self.depth = 1
+
+    @cached_property
+    def readers(self) -> AbstractSet[E.Var]:
+        return readers(self.function)
 
     def define(self, var: E.Var) -> str:
         """Give a variable the C name it has from here on."""
