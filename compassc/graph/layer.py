@@ -80,10 +80,17 @@ class Layer:
         """Whether integers of this layer stand for real numbers: no tensor or weight is a float of 16 bits or more."""
         if self.flag("unquantifiable", False):
             return False
-        weights = [a for key, a in self.constants.items() if "lut" not in key and not key.endswith(INFORMATIVE)]
-        return not any(t.dtype in FLOAT_TYPES for t in (*self.inputs, *self.outputs)) and not any(
-            a.dtype.name in FLOAT_TYPES for a in weights
-        )
+        for t in (*self.inputs, *self.outputs):
+            if t.dtype in FLOAT_TYPES:
+                return False
+        for key, a in self.constants.items():  # NumPy makes the name of a type anew each time
+            if (
+                a.dtype.kind not in "biu"
+                and a.dtype.name in FLOAT_TYPES
+                and not ("lut" in key or key.endswith(INFORMATIVE))
+            ):
+                return False
+        return True
 
     def has(self, key: str) -> bool:
         return key in self.attributes and self.attributes[key] is not None
