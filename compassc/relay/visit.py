@@ -77,8 +77,8 @@ def depth_first(roots: Iterable[T], parts: Callable[[T], Iterable[T]]) -> Iterat
         while stack:
             e, rest = stack[-1]
             for part in rest:
-                if id(part) not in seen:
-                    seen.add(id(part))
+                if (who := id(part)) not in seen:
+                    seen.add(who)
                     stack.append((part, iter(parts(part))))
                     break
             else:

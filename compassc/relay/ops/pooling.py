@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -68,6 +69,15 @@ def _best(part: Array, kind: str, number: int, of: np.dtype[np.generic]) -> Arra
     return largest_of(part, axes) if kind == "max" else mean_of_sum(part.sum(axes), number, of)
 
 
+def _windows(many: int, size: int, low: int, high: int, k: int, s: int, l: int) -> list[tuple[Array, int]]:
+    """For each window along an axis the places in the array, and how many with those of the padding."""
+    made = []
+    for i in range(many):
+        places = i * s - low + l * np.arange(k)
+        made.append((places[(places >= 0) & (places < size)], int((places < size + high).sum())))
+    return made
+
+
 def pooled(x: Array, kind: str, a: Attrs, rank: int) -> Array:
     """Pooling of an array NC...."""
     window, strides, dilation, (before, after) = _pool_options(a, rank)
@@ -77,16 +87,14 @@ def pooled(x: Array, kind: str, a: Attrs, rank: int) -> Array:
         (*x.shape[:2], *(count(n, low, high, k, s, l, a.ceil_mode) for n, low, high, k, s, l in spans)), wide.dtype
     )
     least = np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf
+    windows = [_windows(n, *span) for n, span in zip(made.shape[2:], spans)]
+    padded = getattr(a, "count_include_pad", False)
     for at in np.ndindex(made.shape[2:]):
-        inside, number = [], 1
-        for i, (size, low, high, k, s, l) in zip(at, spans):
-            places = i * s - low + l * np.arange(k)
-            real = places[(places >= 0) & (places < size)]
-            inside.append(real)
-            counted = places[places < size + high] if getattr(a, "count_include_pad", False) else real
-            number *= len(counted)
+        seen = [windows[d][i] for d, i in enumerate(at)]
+        inside = [real for real, _ in seen]
         index = (slice(None), slice(None), *at)
         if all(map(len, inside)):
+            number = math.prod(with_pad if padded else len(real) for real, with_pad in seen)
             made[index] = _best(wide[(slice(None), slice(None), *np.ix_(*inside))], kind, max(number, 1), x.dtype)
         elif kind == "max":
             made[index] = least
