@@ -109,8 +109,7 @@ class IterVar(ExprOp):
     def __eq__(self, other: object) -> Any:
         return self is other if isinstance(other, IterVar) or other is None else super().__eq__(other)
 
-    def __hash__(self) -> int:
-        return id(self)
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         tag = f", {self.thread_tag}" if self.thread_tag else ""
