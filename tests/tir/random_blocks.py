@@ -423,22 +423,23 @@ def steps(draw: random.Random, s: tir.Schedule, count: int) -> Counter[str]:
 def check_texts(s: tir.Schedule, plain) -> None:
     """The module and the trace, as JSON and as Python, read back as the same. The module has the form in which schedules
     keep it, although each step looks at what it changed only."""
+    module, trace = s.mod.script(), str(s.trace)
     assert structural_equal(s.mod.map_functions(canonical), s.mod), "the module has another form"
-    assert structural_equal(parse_module(s.mod.script()), s.mod), "the text of the module reads as another one"
+    assert structural_equal(parse_module(module), s.mod), "the text of the module reads as another one"
     text = json.dumps(s.trace.as_json())
     assert json.dumps(tir.Trace.from_json(text).as_json()) == text, "the trace reads as another one"
     for again in (tir.Schedule(plain), tir.Schedule(plain)):
         again.trace.apply_json_to_schedule(text, again)
-        assert again.mod.script() == s.mod.script(), "the trace makes another module"
-        assert str(again.trace) == str(s.trace)
+        assert again.mod.script() == module, "the trace makes another module"
+        assert str(again.trace) == trace
     named: dict[str, Callable[[tir.Schedule], None]] = {}
-    exec(str(s.trace), {"tir": tir}, named)  # noqa: S102 - our own text
+    exec(trace, {"tir": tir}, named)  # noqa: S102 - our own text
     other = tir.Schedule(plain)
     named["apply_trace"](other)
-    assert other.mod.script() == s.mod.script(), "the trace as Python makes another module"
+    assert other.mod.script() == module, "the trace as Python makes another module"
     other = tir.Schedule(plain)
     s.trace.simplified().apply_to_schedule(other)
-    assert other.mod.script() == s.mod.script(), "the simplified trace makes another module"
+    assert other.mod.script() == module, "the simplified trace makes another module"
 
 
 def run(seed: int, target: str = "") -> tuple[str, Counter[str]]:
