@@ -10,7 +10,7 @@ import ctypes
 import logging
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -141,48 +141,64 @@ class UnderWindows(NamedTuple):
     limits: tuple[float, float]
 
 
-def channel_sums(sums: UnderWindows, filters: Array, image: Array, first: int, out: Array) -> None:
-    """Writes the sums of what each cell of a window sees in a channel times its factor, cell after cell, where
-    `takes_windows` says so.
-
-    image [n, h, w, C], filters [cells, C], out [n, rows, columns, C] of the rows from `first`; the line [C].
-    """
-    _at_windows("channel_sums", sums, filters, image, first, out)
-
-
-def filter_sums(sums: UnderWindows, filters: Array, image: Array, first: int, out: Array) -> None:
-    """Writes for each filter the sum of what a window sees times its factor, cell after cell, and of each one channel after the
-    other, where `takes_windows` says so.
-
-    image [n, h, w, I], filters as `side_by_side` lays them, out [n, rows, columns, O] of the rows from `first`; the line is of
-    a multiple of `FILTERS_AT_ONCE` numbers.
-    """
-    _at_windows("filter_sums", sums, filters, image, first, out)
-
-
 def side_by_side(filters: Array) -> Array:
     """Filters [O, cells * I] as `filter_sums` takes them: those that it computes at once beside each other."""
     outputs, inner = filters.shape
     missing = -outputs % (FILTERS_AT_ONCE // 2)
     wide = np.concatenate([filters, np.zeros((missing, inner), F32)]) if missing else filters
     whole = len(wide) // FILTERS_AT_ONCE * FILTERS_AT_ONCE
+    made = np.empty(wide.size, F32)
     panels = wide[:whole].reshape(-1, FILTERS_AT_ONCE, inner).transpose(0, 2, 1)
-    return np.concatenate([panels.reshape(-1), wide[whole:].T.reshape(-1)])
+    made[: panels.size].reshape(panels.shape)[...] = panels
+    made[panels.size :].reshape(inner, -1)[...] = wide[whole:].T
+    return made
 
 
-def _at_windows(name: str, sums: UnderWindows, filters: Array, image: Array, first: int, out: Array) -> None:
-    library, window = _takes(image, filters, sums.around, sums.line, out), sums.window
-    assert library is not None
-    (top, _), (left, _) = window.pads
-    begin = (first * window.stride[0] - top, -left)
-    shape = _Window(*out.shape, *image.shape[1:], *begin, *window.stride, *window.kernel, *window.dilation)
-    pointers = [a.ctypes.data for a in (out, image, filters, sums.around)]
-    getattr(library, name)(*pointers, shape, sums.line.ctypes.data, *sums.limits)
+class SumLoop:
+    """A loop over windows of images of one shape: what the library takes for each of them is found once.
+
+    `channel_sums`: the sums of what each cell of a window sees in a channel times its factor, cell after cell; filters
+    [cells, C], the line [C]. `filter_sums`: for each filter the sum of what a window sees times its factor, cell after cell, and of
+    each one channel after the other; filters as `side_by_side` lays them, the line of a multiple of `FILTERS_AT_ONCE` numbers.
+    """
+
+    def __init__(
+        self, library: ctypes.CDLL, name: str, sums: UnderWindows, filters: Array, shape: Sequence[int], outputs: int
+    ) -> None:
+        """For images of `shape` [h, w, I]."""
+        self._write, self._kept = getattr(library, name), (filters, sums)
+        self._sizes, self._places = (*shape, outputs), dict[tuple[int, ...], _Window]()
+        self._given = filters.ctypes.data, sums.around.ctypes.data
+        self._ended = sums.line.ctypes.data, *sums.limits
+
+    def __call__(self, image: Array, first: int, out: Array) -> None:
+        """Writes the sums of images [n, h, w, I] into out [n, rows, columns, O], which begins with the row `first`. ValueError where
+        they do not fit."""
+        (many, *size), made = image.shape, out.shape
+        if not (
+            (*size, made[-1]) == self._sizes
+            and many == made[0]
+            and image.dtype == out.dtype == _DTYPE
+            and image.flags.c_contiguous
+            and out.flags.c_contiguous
+        ):
+            raise ValueError(f"sums of {list(made)} of images of {list(image.shape)}")
+        place = self._places.get((first, *made)) or self._place(first, made)
+        self._write(out.ctypes.data, image.ctypes.data, *self._given, place, *self._ended)
+
+    def _place(self, first: int, made: tuple[int, ...]) -> _Window:
+        window = self._kept[1].window
+        (top, _), (left, _) = window.pads
+        begin = (first * window.stride[0] - top, -left)
+        found = _Window(*made, *self._sizes[:-1], *begin, *window.stride, *window.kernel, *window.dilation)
+        self._places[(first, *made)] = found
+        return found
 
 
-def takes_windows(image: Array, filters: Array) -> bool:
-    """Whether there is a library for such sums."""
-    return image.ndim == 4 and _takes(image, filters) is not None
+def sum_loop(name: str, sums: UnderWindows, filters: Array, shape: Sequence[int], outputs: int) -> SumLoop | None:
+    """Of images of `shape` [n, h, w, I]; None where there is no library for them."""
+    library = _takes(filters, sums.around, sums.line) if len(shape) == 4 else None
+    return None if library is None else SumLoop(library, name, sums, filters, shape[1:], outputs)
 
 
 def each(name: str, values: Array, out: Array) -> None:

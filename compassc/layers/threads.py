@@ -54,6 +54,11 @@ def spread(work: Callable[[Piece], object], pieces: Sequence[Piece]) -> None:
                 helper.result()
 
 
+def at_work() -> bool:
+    """Whether this thread is at work on one of several pieces, so that it has one processor."""
+    return _own.busy
+
+
 def results(work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> list[Result]:
     """What `work` gives of each piece, on all processors. Where some fail the error of the first of them, however many
     processors there are."""

@@ -14,16 +14,8 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc.graph import LayerError
-from compassc.layers.float_loops import (
-    FILTERS_AT_ONCE,
-    UnderWindows,
-    channel_sums,
-    filter_sums,
-    finish,
-    side_by_side,
-    takes_windows,
-)
-from compassc.layers.threads import in_one_piece, spread
+from compassc.layers.float_loops import FILTERS_AT_ONCE, SumLoop, UnderWindows, finish, side_by_side, sum_loop
+from compassc.layers.threads import at_work, in_one_piece, spread
 from compassc.layers.windows import Window, padded
 
 BLOCK = 1 << 17
@@ -38,6 +30,10 @@ Place = tuple[slice, slice]
 """Samples, and rows of their images."""
 Sums = Callable[[Place, Array], None]
 """`sums(place, out)` writes the sums at a place, [samples, rows, ..., O]."""
+End = Callable[[Array], Array]
+"""What is made of sums [samples, rows, ..., O], which it may overwrite."""
+OfImages = Callable[[Array], Sums]
+"""The sums of images in the type of the weights."""
 
 
 def exact_type(weights: Array, magnitude: int, axis: int = 0) -> type[np.floating]:
@@ -77,60 +73,85 @@ class Filters:
     def panels(self) -> Array:
         return side_by_side(self.weights.reshape(len(self.weights), -1))
 
+    @cached_property
+    def factors(self) -> Array:
+        """[cells, O], of weights that see one channel each."""
+        return np.ascontiguousarray(self.weights.reshape(len(self.weights), -1).T)
+
+
+class WindowSums:
+    """Sums of products under a window over images of one shape: what does not depend on an image is found once."""
+
+    def __init__(self, shape: tuple[int, ...], filters: Filters, window: Window, groups: int, fill: float) -> None:
+        """Of images [n, sizes..., I], by filters [O, kernel..., I / groups]. LayerError where these do not fit."""
+        weights = filters.weights
+        outputs, channels = weights.shape[0], shape[-1]
+        expected = (*window.kernel, channels // groups)
+        if weights.shape[1:] != expected or outputs % groups or channels % groups:
+            raise LayerError(
+                f"'weights' is {list(weights.shape)}, but the window, {channels} input channels and "
+                f"{groups} groups want {[outputs, *expected]}"
+            )
+        positions = window.positions(shape[1:-1])
+        if min(positions) < 1:
+            raise LayerError(f"the window of {list(window.reach)} is larger than the padded image")
+        self._kind, self._made = weights.dtype, (shape[0], *positions, outputs)
+        self._whole: Place = slice(0, shape[0]), slice(0, positions[0])
+        given = filters, window, positions, fill
+        if groups == channels and channels > 1:
+            self._sums, block, self._in_one_go = _by_channel(shape, *given)
+            self._places = places(self._made[:-1], outputs, block)
+        elif groups == 1 and weights.dtype == np.float32 and len(shape) == 4 and weights.size <= MOST_FACTORS:
+            self._sums, self._in_one_go = _by_filter(shape, *given)
+            self._places = places(self._made[:-1], max(outputs, channels), BLOCK)
+        else:
+            numbers, self._in_one_go = max(outputs, weights[0].size * groups), False
+            self._sums = partial(_of_padded, groups, *given)
+            self._places = places(self._made[:-1], numbers, max(BLOCK, ROWS * numbers))
+
+    def __call__(self, x: Array, end: End | None, made_type: np.dtype[np.generic] | type) -> Array:
+        """As `window_sums` gives them, of images of the shape; without `end` the sums themselves."""
+        sums, made = self._sums(x.astype(self._kind, copy=False)), np.empty(self._made, made_type)
+        own_type = made.dtype == self._kind
+        if own_type and end is None and self._in_one_go and at_work():
+            sums(self._whole, made)  # a call costs as much as thousands of numbers, and takes turns with other threads
+            return made
+
+        def piece(place: Place) -> None:
+            own = made[place]
+            room = own if own_type else np.empty(own.shape, self._kind)
+            sums(place, room)
+            found = end(room) if end else room
+            if found is not own:
+                own[...] = found
+
+        spread(piece, self._places)
+        return made
+
 
 def window_sums(
     x: Array,
-    filters: Array | Filters,
+    weights: Array,
     window: Window,
     groups: int,
     fill: float,
-    end: Callable[[Array], Array],
+    end: End,
     made_type: np.dtype[np.generic] | type,
 ) -> Array:
     """`end(sums)` of the sums [n, positions..., O], as `made_type`; `end` gets parts of them, which it may overwrite.
 
-    x [n, sizes..., I], filters or weights [O, kernel..., I / groups]. LayerError where these do not fit.
+    x [n, sizes..., I], weights [O, kernel..., I / groups]. LayerError where these do not fit.
     """
-    if not isinstance(filters, Filters):
-        filters = Filters(filters)
-    weights = filters.weights
-    outputs, channels = weights.shape[0], x.shape[-1]
-    expected = (*window.kernel, channels // groups)
-    if weights.shape[1:] != expected or outputs % groups or channels % groups:
-        raise LayerError(
-            f"'weights' is {list(weights.shape)}, but the window, {channels} input channels and "
-            f"{groups} groups want {[outputs, *expected]}"
-        )
-    positions = window.positions(x.shape[1:-1])
-    if min(positions) < 1:
-        raise LayerError(f"the window of {list(window.reach)} is larger than the padded image")
-    image = x.astype(weights.dtype, copy=False)
-    shape = (x.shape[0], *positions)
-    if groups == channels and channels > 1:
-        sums, block = _by_channel(image, filters, window, positions, fill)
-        listed = places(shape, outputs, block)
-    elif groups == 1 and weights.dtype == np.float32 and x.ndim == 4 and weights.size <= MOST_FACTORS:
-        sums, listed = _by_filter(image, filters, window, positions, fill), places(shape, max(outputs, channels), BLOCK)
-    else:
-        numbers = max(outputs, weights[0].size * groups)
-        listed = places(shape, numbers, max(BLOCK, ROWS * numbers))
-        wide = np.ascontiguousarray(padded(image, window, positions, fill))
-        sums = _finished(_by_group(wide, weights, window, positions, groups), filters)
-    made = np.empty((*shape, outputs), made_type)
-
-    def piece(place: Place) -> None:
-        own = made[place]
-        room = own if made.dtype == weights.dtype else np.empty(own.shape, weights.dtype)
-        sums(place, room)
-        found = end(room)
-        if found is not own:
-            own[...] = found
-
-    spread(piece, listed)
-    return made
+    return WindowSums(x.shape, Filters(weights), window, groups, fill)(x, end, made_type)
 
 
-def _finished(sums: Sums, filters: Filters) -> Sums:
+def _of_padded(
+    groups: int, filters: Filters, window: Window, positions: tuple[int, ...], fill: float, x: Array
+) -> Sums:
+    """By products of matrices."""
+    wide = np.ascontiguousarray(padded(x, window, positions, fill))
+    sums = _by_group(wide, filters.weights, window, positions, groups)
+
     def finished(place: Place, out: Array) -> None:
         sums(place, out)
         filters.finish(out)
@@ -208,63 +229,71 @@ def _split(views: Array, groups: int) -> Array:
 
 
 def _by_channel(
-    x: Array, filters: Filters, window: Window, positions: tuple[int, ...], fill: float
-) -> tuple[Sums, int]:
-    """In one go, or each cell of the window at a time, and how many numbers of the output at once; output channel o sees the
-    input channel o div multiplier."""
-    weights = filters.weights
-    multiplier = weights.shape[0] // x.shape[-1]
-    image = np.repeat(x, multiplier, -1) if multiplier > 1 else np.ascontiguousarray(x)
-    factors = np.ascontiguousarray(weights.reshape(len(weights), -1).T)
-    if takes_windows(image, factors):
-        return partial(_in_one_go, channel_sums, filters.at(window, len(weights), fill), factors, image), BLOCK
-    cells = strips(np.ascontiguousarray(padded(image, window, positions, fill)), window, positions)
+    shape: tuple[int, ...], filters: Filters, window: Window, positions: tuple[int, ...], fill: float
+) -> tuple[OfImages, int, bool]:
+    """In one go, or each cell of the window at a time; how many numbers of the output at once, and whether it is in one go. Output
+    channel o sees the input channel o div multiplier."""
+    outputs, factors = len(filters.weights), filters.factors
+    multiplier = outputs // shape[-1]
+    loop = sum_loop("channel_sums", filters.at(window, outputs, fill), factors, (*shape[:-1], outputs), outputs)
+
+    def image_of(x: Array) -> Array:
+        return np.repeat(x, multiplier, -1) if multiplier > 1 else np.ascontiguousarray(x)
+
+    if loop is not None:
+        return lambda x: partial(_in_one_go, loop, image_of(x)), BLOCK, True
     # a factor for each number of a line of the image: one long loop, and not one per column
     tiled = np.tile(factors, positions[-1])
 
-    def sums_at(place: Place, own: Array) -> None:
-        sums = own.reshape(*own.shape[:-2], -1)
-        product = np.empty_like(sums)
-        for i, seen in enumerate(cells(place)):
-            if i:
-                sums += np.multiply(seen, tiled[i, : sums.shape[-1]], out=product)
-            else:
-                np.multiply(seen, tiled[i, : sums.shape[-1]], out=sums)
-        filters.finish(own)
+    def sums_of(x: Array) -> Sums:
+        cells = strips(np.ascontiguousarray(padded(image_of(x), window, positions, fill)), window, positions)
 
-    return sums_at, STRIP
+        def sums_at(place: Place, own: Array) -> None:
+            sums = own.reshape(*own.shape[:-2], -1)
+            product = np.empty_like(sums)
+            for i, seen in enumerate(cells(place)):
+                if i:
+                    sums += np.multiply(seen, tiled[i, : sums.shape[-1]], out=product)
+                else:
+                    np.multiply(seen, tiled[i, : sums.shape[-1]], out=sums)
+            filters.finish(own)
+
+        return sums_at
+
+    return sums_of, STRIP, False
 
 
-def _in_one_go(
-    loop: Callable[[UnderWindows, Array, Array, int, Array], None],
-    sums: UnderWindows,
-    factors: Array,
-    x: Array,
-    place: Place,
-    out: Array,
-) -> None:
+def _in_one_go(loop: SumLoop, images: Array, place: Place, out: Array) -> None:
     samples, rows = place
-    loop(sums, factors, x[samples], rows.start, out)
+    loop(images[samples], rows.start, out)
 
 
-def _by_filter(x: Array, filters: Filters, window: Window, positions: tuple[int, ...], fill: float) -> Sums:
-    """In one go, or one product of what a cell sees in a channel at a time."""
-    image, weights = np.ascontiguousarray(x), filters.weights.reshape(len(filters.weights), -1)
-    if takes_windows(image, weights):
-        return partial(_in_one_go, filter_sums, filters.at(window, x.shape[-1], fill), filters.panels, image)
-    views = patches(padded(image, window, positions, fill), window, positions)
+def _by_filter(
+    shape: tuple[int, ...], filters: Filters, window: Window, positions: tuple[int, ...], fill: float
+) -> tuple[OfImages, bool]:
+    """In one go, or one product of what a cell sees in a channel at a time; and whether it is in one go."""
+    outputs = len(filters.weights)
+    loop = sum_loop("filter_sums", filters.at(window, shape[-1], fill), filters.panels, shape, outputs)
+    if loop is not None:
+        return lambda x: partial(_in_one_go, loop, np.ascontiguousarray(x)), True
+    weights = filters.weights.reshape(outputs, -1)
 
-    def sums_at(place: Place, own: Array) -> None:
-        # positions beside each other: long loops, and not one per position
-        seen = np.ascontiguousarray(views[place].reshape(-1, weights.shape[1]).T)
-        sums = np.multiply(weights[:, 0, None], seen[0])
-        product = np.empty_like(sums)
-        for i in range(1, len(seen)):
-            sums += np.multiply(weights[:, i, None], seen[i], out=product)
-        own[...] = sums.T.reshape(own.shape)
-        filters.finish(own)
+    def sums_of(x: Array) -> Sums:
+        views = patches(padded(np.ascontiguousarray(x), window, positions, fill), window, positions)
 
-    return sums_at
+        def sums_at(place: Place, own: Array) -> None:
+            # positions beside each other: long loops, and not one per position
+            seen = np.ascontiguousarray(views[place].reshape(-1, weights.shape[1]).T)
+            sums = np.multiply(weights[:, 0, None], seen[0])
+            product = np.empty_like(sums)
+            for i in range(1, len(seen)):
+                sums += np.multiply(weights[:, i, None], seen[i], out=product)
+            own[...] = sums.T.reshape(own.shape)
+            filters.finish(own)
+
+        return sums_at
+
+    return sums_of, False
 
 
 def strips(x: Array, window: Window, positions: tuple[int, ...]) -> Callable[[Place], Iterator[Array]]:

@@ -22,7 +22,7 @@ from compassc.graph.specialise import specialise
 from compassc.graph.states import RECURRENT
 from compassc.layers.costs import check_cost
 from compassc.layers.declare import evaluate, evaluator
-from compassc.layers.threads import blas_on_one_thread, keep_memory, processors, results
+from compassc.layers.threads import blas_on_one_thread, keep_memory, processors, results, spread
 from compassc.quantizer.fast_references import fast_layers
 from compassc.quantizer.windowed import Fast
 
@@ -50,10 +50,15 @@ def step(layer: Layer) -> Step:
     """How a float layer is computed. LayerError, here or then, when its form is not one the reference has."""
     maker = fast_layers().get(layer.type)
     if maker is None or any(t.dtype != "float32" for t in (*layer.inputs, *layer.outputs)):
-        return evaluator(layer, shared=True)
+        return partial(_without_gaps, evaluator(layer, shared=True))
     check_cost(layer)
     fast = maker(layer)
-    return evaluator(layer, shared=True) if fast is None else partial(_computed, layer, fast)
+    return partial(_without_gaps, evaluator(layer, shared=True)) if fast is None else partial(_computed, layer, fast)
+
+
+def _without_gaps(referenced: Step, inputs: Sequence[Array]) -> list[Array]:
+    """Statistics and loops would copy a view that has gaps, each for itself."""
+    return [made if made.flags.c_contiguous else made.copy() for made in referenced(inputs)]
 
 
 def _computed(layer: Layer, fast: Fast, inputs: Sequence[Array]) -> list[Array]:
@@ -78,6 +83,17 @@ class Steps:
     def __init__(self) -> None:
         fast_layers()  # imports layer types, which is not left to threads that would do it at the same time
         self._known: dict[int, tuple[Layer, Step]] = {}
+
+    def prepare(self, graph: Graph) -> None:
+        """Finds it out for all layers, on all processors: samples that are begun at the same time would do so each for itself."""
+
+        def one(layer: Layer) -> None:
+            try:
+                self._known[id(layer)] = layer, step(layer)
+            except LayerError:
+                return  # which it is again, and told, when its turn comes
+
+        spread(one, [layer for layer in graph.layers if layer.type != "Input"])
 
     def __call__(self, layer: Layer, inputs: Sequence[Array]) -> list[Array]:
         found = self._known.get(id(layer))
@@ -120,6 +136,7 @@ def run_all(
         return watching
 
     several = 1 if by_itself else _side_by_side(graph, size)
+    computed.prepare(graph if batches is None else batches.of(size))
     for groups in _groups(_groups(chain(first, source), size), several):
         # with too few of them their layers are spread over the processors
         waves = [groups] if 2 * len(groups) > several else [[group] for group in groups]

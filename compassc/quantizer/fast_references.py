@@ -50,7 +50,8 @@ def fully_connected(layer: Layer) -> Fast:
 
     def made(x: Array) -> Array:
         rows = np.ascontiguousarray(x.reshape(-1, weights.shape[1]), np.float32)
-        return activated(product(rows, weights, biases, limits).reshape(*x.shape[:-1], len(weights)))
+        sums = product(rows, weights, biases, limits).reshape(*x.shape[:-1], len(weights))
+        return activated(sums) if activated else sums
 
     return made
 

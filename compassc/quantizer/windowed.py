@@ -13,7 +13,7 @@ from compassc.graph import Layer
 from compassc.layers.families.linear.reference import float_biases, groups_of
 from compassc.layers.rectify import rectify_float
 from compassc.layers.threads import spread
-from compassc.layers.window_products import STRIP, Filters, Place, places, strips, window_sums
+from compassc.layers.window_products import STRIP, End, Filters, Place, WindowSums, places, strips
 from compassc.layers.windows import Window, padded, window_of
 
 Fast = Callable[..., Array]
@@ -29,10 +29,10 @@ def limits_of(layer: Layer) -> tuple[float, float]:
     return LIMITS.get(layer.word("with_activation", "NONE"), (-inf, inf))
 
 
-def rectifier(layer: Layer) -> Callable[[Array], Array]:
-    """What the layer does to its sums when they are limited; it may overwrite them."""
+def rectifier(layer: Layer) -> End | None:
+    """What the layer does to its sums when they are limited, if it does anything."""
     method = layer.word("with_activation", "NONE")
-    return (lambda sums: sums) if method in LIMITS else partial(rectify_float, layer, method)
+    return None if method in LIMITS else partial(rectify_float, layer, method)
 
 
 def biases_of(layer: Layer, outputs: int) -> Array:
@@ -46,10 +46,11 @@ def convolution(layer: Layer) -> Fast | None:
     whole = layer.word("with_activation", "NONE") in PER_ELEMENT
     groups, activated = groups_of(layer), rectifier(layer)
     filters = Filters(weights, biases_of(layer, weights.shape[0]), limits_of(layer))
+    sums = WindowSums(layer.input.shape, filters, window, groups, 0.0)
 
     def made(x: Array) -> Array:
-        sums = window_sums(x, filters, window, groups, 0.0, (lambda sums: sums) if whole else activated, np.float32)
-        return activated(sums) if whole else sums
+        found = sums(x, None if whole else activated, np.float32)
+        return activated(found) if whole and activated else found
 
     return made
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from compass_core.arrays import Array
 from compass_core.errors import ToolchainError
 from compassc.layers import float_loops
-from compassc.layers.window_products import Filters, window_sums
+from compassc.layers.window_products import Filters, WindowSums
 from compassc.layers.windows import Window
 from compassc.targets.own_library import OwnLibrary
 
@@ -140,7 +140,10 @@ def sums_of(window: Window, channels: int, outputs: int, groups: int, limits: tu
     x = drawn(seed, (3, 8, 9, channels), True)
     weights = drawn(seed, (outputs, *window.kernel, channels // groups), False)
     ended = Filters(weights, drawn(seed + 1, (outputs,), True), limits)
-    made = [both(lambda f=f: window_sums(x, f, window, groups, 0.0, lambda m: m, np.float32)) for f in (weights, ended)]
+    made = [
+        both(lambda f=f: WindowSums(x.shape, f, window, groups, 0.0)(x, lambda m: m, np.float32))
+        for f in (Filters(weights), ended)
+    ]
     return all(np.array_equal(*map(bits, each)) for each in made)
 
 
