@@ -12,6 +12,9 @@
 #define TOGETHER 6
 #define PLACES (16 * TOGETHER)
 #define CELLS 64
+#define OVER 3
+#define MOST_BESIDE 8
+#define MOST_HIGH 8
 #define INLINE static inline
 
 typedef float Lanes __attribute__((ext_vector_type(LANES), aligned(4)));
@@ -53,22 +56,43 @@ INLINE struct range widened(struct range at, const float *x, long many) {
   return at;
 }
 
-/* The smallest and the largest of each of `rows` of `many` numbers, which is at least 1; and, where `step` is not 0, one of so many
- * numbers, taken while they are in the cache. */
-PUBLIC void extremes(const float *x, long rows, long many, float *least, float *most, long step, float *taken) {
-  long next = 0, at = 0;
-  for (long row = 0; row < rows; row++) {
-    struct range found = {x[at], x[at], 0};
-    for (long end = at + many; at < end;) {
-      long here = end - at < BLOCK ? end - at : BLOCK;
-      found = widened(found, x + at, here);
-      at += here;
-      if (step)
-        for (; next < at; next += step) *taken++ = x[next];
+/* What is wanted of numbers that come one after the other, in rows of `many`: the smallest and the largest of each row, and, where
+ * `step` is not 0, one of so many numbers. */
+struct wanted {
+  float *least, *most;
+  long many, step;
+  float *taken;
+};
+
+/* How far that is done. */
+struct summary {
+  struct wanted to;
+  long at, next, row; /* numbers seen, the next one that is taken, and the end of the row */
+  struct range found;
+};
+
+INLINE struct summary summary_of(const struct wanted *wanted) { return (struct summary){*wanted, 0, 0, 0, {0}}; }
+
+/* Takes in the next `count` numbers, while they are in the cache. */
+static void take_in(struct summary *own, const float *x, long count) {
+  for (const float *end = x + count; x < end;) {
+    if (own->at == own->row) own->row += own->to.many, own->found = (struct range){*x, *x, 0};
+    long here = own->row - own->at < end - x ? own->row - own->at : end - x;
+    here = here < BLOCK ? here : BLOCK;
+    own->found = widened(own->found, x, here);
+    if (own->to.step)
+      for (; own->next < own->at + here; own->next += own->to.step) *own->to.taken++ = x[own->next - own->at];
+    own->at += here, x += here;
+    if (own->at == own->row) {
+      *own->to.least++ = own->found.strange ? __builtin_nanf("") : own->found.low + 0.0f;
+      *own->to.most++ = own->found.strange ? __builtin_nanf("") : own->found.high + 0.0f;
     }
-    least[row] = found.strange ? __builtin_nanf("") : found.low + 0.0f;
-    most[row] = found.strange ? __builtin_nanf("") : found.high + 0.0f;
   }
+}
+
+PUBLIC void extremes(const float *x, long count, const struct wanted *wanted) {
+  struct summary own = summary_of(wanted);
+  take_in(&own, x, count);
 }
 
 /* How many numbers fall into each bin from -bound on, `factor` bins to 1; the last one is of the other bound itself. 1 where a number
@@ -128,17 +152,27 @@ struct place {
   const float *image;
 };
 
+/* Windows that are taken together, some at a time; `inside`: whether all of those see nothing but the image. */
+struct places {
+  struct place each[PLACES];
+  int inside[PLACES / TOGETHER];
+};
+
 /* The window behind those that have a place. */
 struct next {
   long row, column;
   const float *image;
 };
 
-/* The place of each of `many` windows from `start` on, the last one again where there are no more; `next` is moved behind them. */
-INLINE void placed(struct place *places, long many, long start, struct next *next, const struct window *at) {
+/* The places of windows from `start` on, the last one again where there are no more; `next` is moved behind them. */
+INLINE void placed(struct places *places, long start, struct next *next, const struct window *at) {
   const long positions = at->samples * at->rows * at->columns;
-  for (long k = 0; k < many; k++) {
-    places[k] = (struct place){at->top + next->row * at->down, at->left + next->column * at->right, next->image};
+  const long tall = at->height - (at->high - 1) * at->lower, broad = at->width - (at->wide - 1) * at->further;
+  for (long k = 0; k < PLACES; k++) {
+    long y = at->top + next->row * at->down, x = at->left + next->column * at->right;
+    places->each[k] = (struct place){y, x, next->image};
+    int inside = y >= 0 && y < tall && x >= 0 && x < broad;
+    places->inside[k / TOGETHER] = inside && (k % TOGETHER == 0 || places->inside[k / TOGETHER]);
     if (start + k + 1 < positions && ++next->column == at->columns) {
       next->column = 0;
       if (++next->row == at->rows) next->row = 0, next->image += at->height * at->width * at->inputs;
@@ -146,90 +180,223 @@ INLINE void placed(struct place *places, long many, long start, struct next *nex
   }
 }
 
+/* Where an element of an image is. */
+INLINE const float *element(const float *image, long y, long x, const struct window *at) {
+  return image + (y * at->width + x) * at->inputs;
+}
+
 /* What a cell sees at a place: `around` outside the image. */
 INLINE const float *seen_at(const struct place *place, long v, long u, const float *around, const struct window *at) {
   long y = place->y + v * at->lower, x = place->x + u * at->further;
   int outside = y < 0 || y >= at->height || x < 0 || x >= at->width;
-  return outside ? around : place->image + (y * at->width + x) * at->inputs;
+  return outside ? around : element(place->image, y, x, at);
 }
 
-/* For a vector of channels, the sums of some cells at `count` of some places, beside those of cells `before`. */
-#define CHANNELS(type)                                                                                  \
+/* What each of some cells sees at some windows. */
+struct seen {
+  const float *at[CELLS][TOGETHER];
+};
+
+/* What `count` cells behind those `before` see at places. */
+INLINE void look(struct seen *seen, const struct place *places, int inside, long before, long count, const float *around,
+                 const struct window *at) {
+  long v = before / at->wide, u = before % at->wide;
+  const float *corners[TOGETHER];
+  if (inside)
+    for (int k = 0; k < TOGETHER; k++) corners[k] = element(places[k].image, places[k].y, places[k].x, at);
+  for (long cell = 0; cell < count; cell++) {
+    if (inside) {
+      const long further = (v * at->lower * at->width + u * at->further) * at->inputs;
+      _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) seen->at[cell][k] = corners[k] + further;
+    } else
+      for (int k = 0; k < TOGETHER; k++) seen->at[cell][k] = seen_at(places + k, v, u, around, at);
+    if (++u == at->wide) u = 0, v++;
+  }
+}
+
+/* For a vector of channels, the sums of `here` cells at `count` of some places, beside those of cells `before`. */
+#define CHANNELS(type)                                                                                              \
   for (; channel + (long)(sizeof(type) / sizeof(float)) <= at->channels; channel += sizeof(type) / sizeof(float)) { \
-    const float *factors = filters + before * at->channels + channel;                                   \
-    const type added = *(const type *)(line + channel);                                                 \
-    float *to = out + start * at->channels + channel;                                                   \
-    type sums[TOGETHER];                                                                                \
-    _Pragma("unroll") for (int k = 0; k < TOGETHER; k++)                                                \
-      sums[k] = before && k < count ? *(const type *)(to + k * at->channels) : -(type){0};              \
-    for (long cell = 0; cell < here; cell++, factors += at->channels) {                                 \
-      const type factor = *(const type *)factors;                                                       \
-      _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) sums[k] += *(const type *)(seen[cell][k] + channel) * factor; \
-    }                                                                                                   \
-    _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) {                                              \
-      if (k >= count) break;                                                                            \
-      type value = sums[k];                                                                             \
-      if (before + here == cells) {                                                                     \
-        value += added;                                                                                 \
-        value = value <= low ? low : value;                                                             \
-        value = value >= high ? high : value;                                                           \
-      }                                                                                                 \
-      *(type *)(to + k * at->channels) = value;                                                         \
-    }                                                                                                   \
+    const float *factors = filters + before * at->channels + channel;                                               \
+    const type added = *(const type *)(line + channel);                                                             \
+    float *to = out + channel;                                                                                      \
+    type sums[TOGETHER];                                                                                            \
+    _Pragma("unroll") for (int k = 0; k < TOGETHER; k++)                                                            \
+      sums[k] = before && k < count ? *(const type *)(to + k * at->channels) : -(type){0};                          \
+    for (long cell = 0; cell < here; cell++, factors += at->channels) {                                             \
+      const type factor = *(const type *)factors;                                                                   \
+      _Pragma("unroll") for (int k = 0; k < TOGETHER; k++)                                                          \
+        sums[k] += *(const type *)(seen->at[cell][k] + channel) * factor;                                           \
+    }                                                                                                               \
+    _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) {                                                          \
+      if (k >= count) break;                                                                                        \
+      type value = sums[k];                                                                                         \
+      if (last) {                                                                                                   \
+        value += added;                                                                                             \
+        value = value <= low ? low : value;                                                                         \
+        value = value >= high ? high : value;                                                                       \
+      }                                                                                                             \
+      *(type *)(to + k * at->channels) = value;                                                                     \
+    }                                                                                                               \
   }
 
-/* For each channel the sum, over the cells of a window, of what a cell sees times its factor; then as `finish`. Filters [high, wide,
- * channels]. */
-PUBLIC void channel_sums(float *out, const float *image, const float *filters, const float *around,
-                         const struct window *at, const float *line, float low, float high) {
-  const long positions = at->samples * at->rows * at->columns, cells = at->high * at->wide;
-  struct next next = {0, 0, image};
-  for (long start = 0; start < positions; start += TOGETHER) {
-    struct place places[TOGETHER];
-    placed(places, TOGETHER, start, &next, at);
-    const long count = positions - start < TOGETHER ? positions - start : TOGETHER;
-    for (long before = 0, here; before < cells; before += here) {
-      const float *seen[CELLS][TOGETHER];
-      here = cells - before < CELLS ? cells - before : CELLS;
-      for (long cell = 0; cell < here; cell++)
-        for (int k = 0; k < TOGETHER; k++)
-          seen[cell][k] = seen_at(places + k, (before + cell) / at->wide, (before + cell) % at->wide, around, at);
-      long channel = 0;
-      CHANNELS(Lanes)
-      CHANNELS(Half)
-      CHANNELS(float)
+INLINE void sums_of_channels(float *out, long count, const struct seen *seen, long before, long here, int last,
+                             const float *filters, const struct window *at, const float *line, float low, float high) {
+  long channel = 0;
+  CHANNELS(Lanes)
+  CHANNELS(Half)
+  CHANNELS(float)
+}
+
+/* Windows beside each other whose cells see the same columns: each number is read once for all of them. `OVER` cells of a line, which
+ * lie side by side in the image. `at`: a column in a line of the window. */
+struct columns {
+  const float *at[MOST_HIGH][(MOST_BESIDE - 1) * 2 + OVER];
+};
+
+/* For a vector of channels, the sums at `many` windows, of which each begins `right` columns behind the one before. */
+#define COLUMNS(type)                                                                                               \
+  for (; channel + (long)(sizeof(type) / sizeof(float)) <= at->channels; channel += sizeof(type) / sizeof(float)) { \
+    type sums[MOST_BESIDE];                                                                                         \
+    const float *factors = filters + channel;                                                                       \
+    _Pragma("unroll") for (int k = 0; k < many; k++) sums[k] = -(type){0};                                          \
+    for (long v = 0; v < at->high; v++, factors += OVER * at->channels) {                                           \
+      type factor[OVER];                                                                                            \
+      _Pragma("unroll") for (int u = 0; u < OVER; u++) factor[u] = *(const type *)(factors + u * at->channels);     \
+      _Pragma("unroll") for (int column = 0; column < (many - 1) * right + OVER; column++) {                        \
+        const type seen = *(const type *)(columns->at[v][column] + channel);                                        \
+        _Pragma("unroll") for (int k = 0; k < many; k++) {                                                          \
+          const int u = column - k * right;                                                                         \
+          if (u >= 0 && u < OVER) sums[k] += seen * factor[u];                                                      \
+        }                                                                                                           \
+      }                                                                                                             \
+    }                                                                                                               \
+    const type added = *(const type *)(line + channel);                                                             \
+    float *to = out + channel;                                                                                      \
+    _Pragma("unroll") for (int k = 0; k < many; k++, to += at->channels) {                                          \
+      type value = sums[k] + added;                                                                                 \
+      value = value <= low ? low : value;                                                                           \
+      *(type *)to = value >= high ? high : value;                                                                   \
+    }                                                                                                               \
+  }
+
+INLINE __attribute__((always_inline)) void beside(const int many, const int right, float *out, const struct columns *columns,
+                                                  const float *filters, const struct window *at, const float *line, float low,
+                                                  float high) {
+  long channel = 0;
+  COLUMNS(Half)
+  COLUMNS(float)
+}
+
+/* How many windows of a line of them are taken together: so many that the fewest are taken twice. 0 where windows do not see the same
+ * columns. */
+INLINE long windows_beside(const struct window *at) {
+  long best = 0, least = 0;
+  if (at->wide != OVER || at->further != 1 || at->right > 2 || at->high > MOST_HIGH) return 0;
+  for (long many = MOST_BESIDE; many > 5; many--) {
+    const long all = (at->columns + many - 1) / many * many;
+    if (many <= at->columns && (!best || all < least)) best = many, least = all;
+  }
+  return best;
+}
+
+/* A line of windows, so `many` at a time; the last ones end with the line. */
+INLINE void line_of_channels(float *out, const float *image, long row, long many, const float *filters, const float *around,
+                             const struct window *at, const float *line, float low, float high) {
+  for (long first = 0; first < at->columns; first += many) {
+    struct columns columns;
+    const long begin = first + many <= at->columns ? first : at->columns - many;
+    const long x = at->left + begin * at->right, wide = (many - 1) * at->right + OVER;
+    float *to = out + begin * at->channels;
+    for (long v = 0; v < at->high; v++) {
+      const long y = at->top + row * at->down + v * at->lower;
+      const float *seen = image + (y * at->width + x) * at->inputs;
+      for (long u = 0; u < wide; u++, seen += at->inputs)
+        columns.at[v][u] = y < 0 || y >= at->height || x + u < 0 || x + u >= at->width ? around : seen;
+    }
+#define BESIDE(many, right) \
+  case (many)*2 + (right): beside(many, right, to, &columns, filters, at, line, low, high); break;
+    switch (many * 2 + at->right) {
+      BESIDE(6, 1) BESIDE(6, 2) BESIDE(7, 1) BESIDE(7, 2) BESIDE(8, 1) BESIDE(8, 2)
     }
   }
 }
 
-/* For some filters, a vector of them, the sums at `count` of some places: so many as registers hold. */
-#define FILTERS(name, type)                                                                                       \
+/* Windows of all sizes, `count` of them at some places. */
+INLINE void some_of_channels(float *out, long count, const struct places *places, const float *filters, const float *around,
+                             const struct window *at, const float *line, float low, float high) {
+  const long cells = at->high * at->wide;
+  for (long k = 0; k < count; k += TOGETHER)
+    for (long before = 0, here; before < cells; before += here) {
+      struct seen seen;
+      here = cells - before < CELLS ? cells - before : CELLS;
+      look(&seen, places->each + k, places->inside[k / TOGETHER], before, here, around, at);
+      sums_of_channels(out + k * at->channels, count - k, &seen, before, here, before + here == cells, filters, at, line, low, high);
+    }
+}
+
+/* For each channel the sum, over the cells of a window, of what a cell sees times its factor; then as `finish`. Filters [high, wide,
+ * channels]. What is `wanted` of the sums is taken in while they are in the cache. */
+PUBLIC void channel_sums(float *out, const float *image, const float *filters, const float *around, const struct window *at,
+                         const float *line, float low, float high, const struct wanted *wanted) {
+  const long lines = at->samples * at->rows, positions = lines * at->columns, beside = windows_beside(at);
+  struct next next = {0, 0, image};
+  struct places places;
+  struct summary summary;
+  if (wanted) summary = summary_of(wanted);
+  for (long start = 0, here; start < positions; start += here, out += here * at->channels) {
+    if (beside) {
+      const long row = start / at->columns;
+      const float *own = image + row / at->rows * at->height * at->width * at->inputs;
+      here = at->columns;
+      line_of_channels(out, own, row % at->rows, beside, filters, around, at, line, low, high);
+    } else {
+      here = positions - start < PLACES ? positions - start : PLACES;
+      placed(&places, start, &next, at);
+      some_of_channels(out, here, &places, filters, around, at, line, low, high);
+    }
+    if (wanted) take_in(&summary, out, here * at->channels);
+  }
+}
+
+/* For some filters, a vector of them, the sums at `count` of some places: so many as registers hold. Cells of a line that lie beside
+ * each other in the image are one. */
+#define FILTERS(name, type)                                                                                         \
   INLINE __attribute__((always_inline)) void name(                                                                  \
-      float *out, long count, long many, const struct place *places, const float *filters, const float *around,     \
-      const struct window *at, long inputs, const float *line, float low, float high) {                             \
-    const long size = sizeof(type) / sizeof(float);                                                               \
-    const type added = *(const type *)line;                                                                       \
-    type sums[TOGETHER];                                                                                          \
-    _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) sums[k] = -(type){0};                                    \
-    for (long v = 0; v < at->high; v++)                                                                           \
-      for (long u = 0; u < at->wide; u++) {                                                                       \
-        const float *seen[TOGETHER];                                                                              \
-        _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) {                                                    \
-          seen[k] = seen_at(places + k, v, u, around, at);                                                        \
-        }                                                                                                         \
-        for (long i = 0; i < inputs; i++, filters += size) {                                                      \
-          const type factors = *(const type *)filters;                                                            \
-          _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) sums[k] += seen[k][i] * factors;                   \
-        }                                                                                                         \
-      }                                                                                                           \
-    _Pragma("unroll") for (int k = 0; k < TOGETHER; k++, out += at->channels) {                                   \
-      if (k >= count) break;                                                                                      \
-      type value = sums[k] + added;                                                                               \
-      value = value <= low ? low : value;                                                                         \
-      value = value >= high ? high : value;                                                                       \
-      if (many >= size) *(type *)out = value;                                                                     \
-      else for (long j = 0; j < many; j++) out[j] = value[j];                                                     \
-    }                                                                                                             \
+      float *out, long count, long many, const struct place *places, int inside, const float *filters,              \
+      const float *around, const struct window *at, const float *line, float low, float high) {                     \
+    const long size = sizeof(type) / sizeof(float), wide = inside && at->further == 1 ? 1 : at->wide;               \
+    const long inputs = wide == at->wide ? at->inputs : at->wide * at->inputs;                                      \
+    const type added = *(const type *)line;                                                                         \
+    type sums[TOGETHER];                                                                                            \
+    _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) sums[k] = -(type){0};                                      \
+    for (long v = 0; v < at->high; v++)                                                                             \
+      for (long u = 0; u < wide; u++) {                                                                             \
+        const float *seen[TOGETHER];                                                                                \
+        if (inside) {                                                                                               \
+          _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) seen[k] =                                            \
+              element(places[k].image, places[k].y + v * at->lower, places[k].x + u * at->further, at);             \
+        } else {                                                                                                    \
+          _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) seen[k] = seen_at(places + k, v, u, around, at);     \
+        }                                                                                                           \
+        for (long i = 0; i < inputs; i++, filters += size) {                                                        \
+          const type factors = *(const type *)filters;                                                              \
+          _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) sums[k] += seen[k][i] * factors;                     \
+        }                                                                                                           \
+      }                                                                                                             \
+    _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) {                                                          \
+      sums[k] += added;                                                                                             \
+      sums[k] = sums[k] <= low ? low : sums[k];                                                                     \
+      sums[k] = sums[k] >= high ? high : sums[k];                                                                   \
+    }                                                                                                               \
+    if (count >= TOGETHER && many >= size) {                                                                        \
+      _Pragma("unroll") for (int k = 0; k < TOGETHER; k++, out += at->channels) *(type *)out = sums[k];             \
+    } else {                                                                                                        \
+      _Pragma("unroll") for (int k = 0; k < TOGETHER; k++, out += at->channels) {                                   \
+        if (k >= count) break;                                                                                      \
+        for (long j = 0; j < size && j < many; j++) out[j] = sums[k][j];                                            \
+      }                                                                                                             \
+    }                                                                                                               \
   }
 
 FILTERS(sums_of_many, Lanes)
@@ -239,22 +406,27 @@ FILTERS(sums_of_few, Half)
  * Filters [.., high, wide, inputs, LANES], of the last ones LANES / 2 where there are no more, and so many numbers in the line.
  * Places are taken some at a time, so that they are in the cache for all filters. */
 PUBLIC void filter_sums(float *out, const float *image, const float *filters, const float *around, const struct window *at,
-                        const float *line, float low, float high) {
-  const long inputs = at->inputs;
-  struct place places[PLACES];
-  const long positions = at->samples * at->rows * at->columns, inner = at->high * at->wide * inputs;
+                        const float *line, float low, float high, const struct wanted *wanted) {
+  const long positions = at->samples * at->rows * at->columns, inner = at->high * at->wide * at->inputs;
   struct next next = {0, 0, image};
+  struct places places;
+  struct summary summary;
+  if (wanted) summary = summary_of(wanted);
   for (long start = 0; start < positions; start += PLACES) {
-    placed(places, PLACES, start, &next, at);
+    const long here = positions - start < PLACES ? positions - start : PLACES;
     const float *own = filters;
+    placed(&places, start, &next, at);
     for (long channel = 0; channel < at->channels; channel += LANES, own += inner * LANES)
-      for (long k = 0; k < PLACES && start + k < positions; k += TOGETHER) {
-        const long first = start + k, many = at->channels - channel;
-        float *to = out + first * at->channels + channel;
-        const float *next = line + channel;
-        if (many > LANES / 2) sums_of_many(to, positions - first, many, places + k, own, around, at, inputs, next, low, high);
-        else sums_of_few(to, positions - first, many, places + k, own, around, at, inputs, next, low, high);
+      for (long k = 0; k < here; k += TOGETHER) {
+        const long many = at->channels - channel;
+        const struct place *first = places.each + k;
+        const int inside = places.inside[k / TOGETHER];
+        float *to = out + (start + k) * at->channels + channel;
+        const float *added = line + channel;
+        if (many > LANES / 2) sums_of_many(to, here - k, many, first, inside, own, around, at, added, low, high);
+        else sums_of_few(to, here - k, many, first, inside, own, around, at, added, low, high);
       }
+    if (wanted) take_in(&summary, out + start * at->channels, here * at->channels);
   }
 }
 

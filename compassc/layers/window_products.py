@@ -14,7 +14,7 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc.graph import LayerError
-from compassc.layers.float_loops import FILTERS_AT_ONCE, SumLoop, UnderWindows, finish, side_by_side, sum_loop
+from compassc.layers.float_loops import FILTERS_AT_ONCE, SumLoop, UnderWindows, Wanted, finish, side_by_side, sum_loop
 from compassc.layers.threads import at_work, in_one_piece, spread
 from compassc.layers.windows import Window, padded
 
@@ -95,27 +95,40 @@ class WindowSums:
         positions = window.positions(shape[1:-1])
         if min(positions) < 1:
             raise LayerError(f"the window of {list(window.reach)} is larger than the padded image")
+        self._sums: OfImages
+        self._loop: SumLoop | None
         self._kind, self._made = weights.dtype, (shape[0], *positions, outputs)
-        self._whole: Place = slice(0, shape[0]), slice(0, positions[0])
-        given = filters, window, positions, fill
+        made = self._made[:-1]
+        self._loop, self._image = None, partial(_repeated, 1)
         if groups == channels and channels > 1:
-            self._sums, block, self._in_one_go = _by_channel(shape, *given)
-            self._places = places(self._made[:-1], outputs, block)
+            self._image = partial(_repeated, outputs // channels)
+            given = filters.at(window, outputs, fill), filters.factors
+            self._loop = sum_loop("channel_sums", *given, (*shape[:-1], outputs), outputs)
+            self._sums = partial(_by_channel, self._image, filters, window, positions, fill)
+            self._places = places(made, outputs, BLOCK if self._loop else STRIP)
         elif groups == 1 and weights.dtype == np.float32 and len(shape) == 4 and weights.size <= MOST_FACTORS:
-            self._sums, self._in_one_go = _by_filter(shape, *given)
-            self._places = places(self._made[:-1], max(outputs, channels), BLOCK)
+            self._loop = sum_loop("filter_sums", filters.at(window, channels, fill), filters.panels, shape, outputs)
+            self._sums = partial(_by_filter, filters, window, positions, fill)
+            self._places = places(made, max(outputs, channels), BLOCK)
         else:
-            numbers, self._in_one_go = max(outputs, weights[0].size * groups), False
-            self._sums = partial(_of_padded, groups, *given)
-            self._places = places(self._made[:-1], numbers, max(BLOCK, ROWS * numbers))
+            numbers = max(outputs, weights[0].size * groups)
+            self._sums = partial(_of_padded, groups, filters, window, positions, fill)
+            self._places = places(made, numbers, max(BLOCK, ROWS * numbers))
+        if self._loop:
+            self._sums = partial(_in_one_go, self._loop, self._image)
 
-    def __call__(self, x: Array, end: End | None, made_type: np.dtype[np.generic] | type) -> Array:
-        """As `window_sums` gives them, of images of the shape; without `end` the sums themselves."""
-        sums, made = self._sums(x.astype(self._kind, copy=False)), np.empty(self._made, made_type)
+    def __call__(
+        self, x: Array, end: End | None, made_type: np.dtype[np.generic] | type, wanted: Wanted | None = None
+    ) -> Array:
+        """As `window_sums` gives them, of images of the shape; without `end` the sums themselves. Their extremes are `wanted`: they
+        may be found on the way."""
+        given, made = x.astype(self._kind, copy=False), np.empty(self._made, made_type)
         own_type = made.dtype == self._kind
-        if own_type and end is None and self._in_one_go and at_work():
-            sums(self._whole, made)  # a call costs as much as thousands of numbers, and takes turns with other threads
+        if self._loop and own_type and end is None and at_work():
+            # a call costs as much as thousands of numbers, and takes turns with other threads
+            self._loop(self._image(given), 0, made, wanted)
             return made
+        sums = self._sums(given)
 
         def piece(place: Place) -> None:
             own = made[place]
@@ -127,6 +140,21 @@ class WindowSums:
 
         spread(piece, self._places)
         return made
+
+
+def _repeated(multiplier: int, x: Array) -> Array:
+    """Without gaps, each channel so many times."""
+    return np.repeat(x, multiplier, -1) if multiplier > 1 else np.ascontiguousarray(x)
+
+
+def _in_one_go(loop: SumLoop, image_of: Callable[[Array], Array], x: Array) -> Sums:
+    images = image_of(x)
+
+    def sums_at(place: Place, out: Array) -> None:
+        samples, rows = place
+        loop(images[samples], rows.start, out)
+
+    return sums_at
 
 
 def window_sums(
@@ -229,71 +257,47 @@ def _split(views: Array, groups: int) -> Array:
 
 
 def _by_channel(
-    shape: tuple[int, ...], filters: Filters, window: Window, positions: tuple[int, ...], fill: float
-) -> tuple[OfImages, int, bool]:
-    """In one go, or each cell of the window at a time; how many numbers of the output at once, and whether it is in one go. Output
-    channel o sees the input channel o div multiplier."""
-    outputs, factors = len(filters.weights), filters.factors
-    multiplier = outputs // shape[-1]
-    loop = sum_loop("channel_sums", filters.at(window, outputs, fill), factors, (*shape[:-1], outputs), outputs)
-
-    def image_of(x: Array) -> Array:
-        return np.repeat(x, multiplier, -1) if multiplier > 1 else np.ascontiguousarray(x)
-
-    if loop is not None:
-        return lambda x: partial(_in_one_go, loop, image_of(x)), BLOCK, True
+    image_of: Callable[[Array], Array],
+    filters: Filters,
+    window: Window,
+    positions: tuple[int, ...],
+    fill: float,
+    x: Array,
+) -> Sums:
+    """Each cell of the window at a time; output channel o sees the input channel o div multiplier."""
+    cells = strips(np.ascontiguousarray(padded(image_of(x), window, positions, fill)), window, positions)
     # a factor for each number of a line of the image: one long loop, and not one per column
-    tiled = np.tile(factors, positions[-1])
+    tiled = np.tile(filters.factors, positions[-1])
 
-    def sums_of(x: Array) -> Sums:
-        cells = strips(np.ascontiguousarray(padded(image_of(x), window, positions, fill)), window, positions)
+    def sums_at(place: Place, own: Array) -> None:
+        sums = own.reshape(*own.shape[:-2], -1)
+        product = np.empty_like(sums)
+        for i, seen in enumerate(cells(place)):
+            if i:
+                sums += np.multiply(seen, tiled[i, : sums.shape[-1]], out=product)
+            else:
+                np.multiply(seen, tiled[i, : sums.shape[-1]], out=sums)
+        filters.finish(own)
 
-        def sums_at(place: Place, own: Array) -> None:
-            sums = own.reshape(*own.shape[:-2], -1)
-            product = np.empty_like(sums)
-            for i, seen in enumerate(cells(place)):
-                if i:
-                    sums += np.multiply(seen, tiled[i, : sums.shape[-1]], out=product)
-                else:
-                    np.multiply(seen, tiled[i, : sums.shape[-1]], out=sums)
-            filters.finish(own)
-
-        return sums_at
-
-    return sums_of, STRIP, False
+    return sums_at
 
 
-def _in_one_go(loop: SumLoop, images: Array, place: Place, out: Array) -> None:
-    samples, rows = place
-    loop(images[samples], rows.start, out)
+def _by_filter(filters: Filters, window: Window, positions: tuple[int, ...], fill: float, x: Array) -> Sums:
+    """One product of what a cell sees in a channel at a time."""
+    weights = filters.weights.reshape(len(filters.weights), -1)
+    views = patches(padded(np.ascontiguousarray(x), window, positions, fill), window, positions)
 
+    def sums_at(place: Place, own: Array) -> None:
+        # positions beside each other: long loops, and not one per position
+        seen = np.ascontiguousarray(views[place].reshape(-1, weights.shape[1]).T)
+        sums = np.multiply(weights[:, 0, None], seen[0])
+        product = np.empty_like(sums)
+        for i in range(1, len(seen)):
+            sums += np.multiply(weights[:, i, None], seen[i], out=product)
+        own[...] = sums.T.reshape(own.shape)
+        filters.finish(own)
 
-def _by_filter(
-    shape: tuple[int, ...], filters: Filters, window: Window, positions: tuple[int, ...], fill: float
-) -> tuple[OfImages, bool]:
-    """In one go, or one product of what a cell sees in a channel at a time; and whether it is in one go."""
-    outputs = len(filters.weights)
-    loop = sum_loop("filter_sums", filters.at(window, shape[-1], fill), filters.panels, shape, outputs)
-    if loop is not None:
-        return lambda x: partial(_in_one_go, loop, np.ascontiguousarray(x)), True
-    weights = filters.weights.reshape(outputs, -1)
-
-    def sums_of(x: Array) -> Sums:
-        views = patches(padded(np.ascontiguousarray(x), window, positions, fill), window, positions)
-
-        def sums_at(place: Place, own: Array) -> None:
-            # positions beside each other: long loops, and not one per position
-            seen = np.ascontiguousarray(views[place].reshape(-1, weights.shape[1]).T)
-            sums = np.multiply(weights[:, 0, None], seen[0])
-            product = np.empty_like(sums)
-            for i in range(1, len(seen)):
-                sums += np.multiply(weights[:, i, None], seen[i], out=product)
-            own[...] = sums.T.reshape(own.shape)
-            filters.finish(own)
-
-        return sums_at
-
-    return sums_of, False
+    return sums_at
 
 
 def strips(x: Array, window: Window, positions: tuple[int, ...]) -> Callable[[Place], Iterator[Array]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Siz
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -22,18 +22,29 @@ from compassc.graph.specialise import specialise
 from compassc.graph.states import RECURRENT
 from compassc.layers.costs import check_cost
 from compassc.layers.declare import evaluate, evaluator
+from compassc.layers.float_loops import Wanted
 from compassc.layers.threads import blas_on_one_thread, keep_memory, processors, results, spread
 from compassc.quantizer.fast_references import fast_layers
-from compassc.quantizer.windowed import Fast
+from compassc.quantizer.windowed import Convolution, Fast
 
 Sample = Mapping[str, Array]
 """Inputs by the names of their tensors."""
 Seen = Callable[[Layer, Sequence[Array], Sequence[Array]], None]
 """`seen(layer, inputs, outputs)`: called for each layer as it is computed."""
-Watch = TypeVar("Watch", bound=Seen)
+
+
+class Watching(Protocol):
+    """Sees layers as they are computed, and says before whether it wants the extremes of their output."""
+
+    def __call__(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None: ...
+
+    def wanted(self, layer: Layer) -> Wanted | None: ...
+
+
+Watch = TypeVar("Watch", bound=Watching)
 One = TypeVar("One")
-Step = Callable[[Sequence[Array]], "list[Array]"]
-"""The outputs of a layer for its inputs."""
+Step = Callable[[Sequence[Array], "Wanted | None"], "list[Array]"]
+"""The outputs of a layer for its inputs; the extremes of its one output are wanted, and may be found on the way."""
 RETYPED = ("Cast", "Quantize", "DeQuantize")
 """Layers that give what they take in another type."""
 AT_ONCE = 64
@@ -56,15 +67,17 @@ def step(layer: Layer) -> Step:
     return partial(_without_gaps, evaluator(layer, shared=True)) if fast is None else partial(_computed, layer, fast)
 
 
-def _without_gaps(referenced: Step, inputs: Sequence[Array]) -> list[Array]:
+def _without_gaps(
+    referenced: Callable[[Sequence[Array]], list[Array]], inputs: Sequence[Array], _: Wanted | None
+) -> list[Array]:
     """Statistics and loops would copy a view that has gaps, each for itself."""
     return [made if made.flags.c_contiguous else made.copy() for made in referenced(inputs)]
 
 
-def _computed(layer: Layer, fast: Fast, inputs: Sequence[Array]) -> list[Array]:
+def _computed(layer: Layer, fast: Fast, inputs: Sequence[Array], wanted: Wanted | None) -> list[Array]:
     if any(x.shape != t.shape for x, t in zip(inputs, layer.inputs, strict=True)):
         return evaluate(layer, inputs)
-    made = fast(*inputs)
+    made = fast(inputs[0], wanted) if isinstance(fast, Convolution) else fast(*inputs)
     if made.shape != layer.output.shape:
         raise LayerError(
             f"'{layer.output.name}' is declared as {list(layer.output.shape)}, but the layer gives {list(made.shape)}"
@@ -74,7 +87,7 @@ def _computed(layer: Layer, fast: Fast, inputs: Sequence[Array]) -> list[Array]:
 
 def compute(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
     """What a float layer gives; LayerError when its form is not one the reference has."""
-    return step(layer)(inputs)
+    return step(layer)(inputs, None)
 
 
 class Steps:
@@ -95,11 +108,11 @@ class Steps:
 
         spread(one, [layer for layer in graph.layers if layer.type != "Input"])
 
-    def __call__(self, layer: Layer, inputs: Sequence[Array]) -> list[Array]:
+    def __call__(self, layer: Layer, inputs: Sequence[Array], wanted: Wanted | None = None) -> list[Array]:
         found = self._known.get(id(layer))
         if found is None:
             found = self._known[id(layer)] = layer, step(layer)  # the layer lives on, and so its number is its own
-        return found[1](inputs)
+        return found[1](inputs, wanted)
 
 
 def run(graph: Graph, inputs: Sample, seen: Seen, computed: Compute = compute) -> None:
@@ -132,7 +145,11 @@ def run_all(
 
     def seen(group: list[Sample]) -> Watch:
         watching = watch(len(group) if rows else 1)
-        run(graph if batches is None or len(group) == 1 else batches.of(len(group)), stacked(group), watching, computed)
+
+        def watched(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
+            return computed(layer, inputs, watching.wanted(layer))
+
+        run(graph if batches is None or len(group) == 1 else batches.of(len(group)), stacked(group), watching, watched)
         return watching
 
     several = 1 if by_itself else _side_by_side(graph, size)

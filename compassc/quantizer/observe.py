@@ -13,16 +13,20 @@ from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compassc.graph import Graph, Layer
 from compassc.graph.dtypes import FLOAT_TYPES
+from compassc.layers.float_loops import Extremes, Wanted
 from compassc.layers.threads import spread
 from compassc.quantizer.execute import Sample, run_all
 from compassc.quantizer.inner_values import INSIDE, Inside
 from compassc.quantizer.numbers import EPSILON
 from compassc.quantizer.prepare import prepared
 from compassc.quantizer.settings import Settings
-from compassc.quantizer.statistics import Calibration, Moments, NotFinite, Portion, Record
+from compassc.quantizer.statistics import Calibration, Moments, NotFinite, Portion, Record, binned_step
 from compassc.quantizer.strategies import parse
 from compassc.quantizer.tables import has_table
 from compassc.quantizer.weight_operands import rows_of
+
+LINEAR = ("Convolution", "DepthwiseConv")
+"""Layers whose loops may find extremes on the way."""
 
 
 class _Wanted(NamedTuple):
@@ -83,24 +87,39 @@ class _Watch:
     def __init__(self, observer: _Observer, samples: int) -> None:
         self.observer, self.samples = observer, samples
         self.portions: dict[str, Portion] = {}
+        self._asked: Wanted | None = None
+
+    def wanted(self, layer: Layer) -> Wanted | None:
+        """What loops may find on the way, while the output of the layer that is next is in the caches."""
+        self._asked = None
+        if layer.type in LINEAR and layer.output.count:
+            step = binned_step(layer.output.count) if self._counts(layer.name, layer.output.name) else 0
+            self._asked = Wanted(self.samples, layer.output.count // self.samples, step)
+        return self._asked
+
+    def _counts(self, layer: str, name: str) -> bool:
+        """Whether a histogram of a tensor of a layer is wanted."""
+        return self.observer.wanted[layer].histogram or name in self.observer.counted
 
     def __call__(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        asked, self._asked = self._asked, None
         if layer.type == "Constant":
             return
         wanted = self.observer.wanted[layer.name]
+        found = asked.found if asked and asked.done else None
         for t, values in zip(layer.outputs, outputs, strict=True):
             if t.dtype in FLOAT_TYPES:
-                self._see(layer, t.name, values, wanted)
+                self._see(layer, t.name, values, wanted, found)
         for name, values in (wanted.inside(layer, *inputs) if wanted.inside else {}).items():
             self._see(layer, f"{layer.name}/{name}", values, wanted)
         if wanted.rows:
             self.observer.multiply(layer, inputs)
 
-    def _see(self, layer: Layer, name: str, values: Array, wanted: _Wanted) -> None:
-        histogram = wanted.histogram or name in self.observer.counted
+    def _see(self, layer: Layer, name: str, values: Array, wanted: _Wanted, found: Extremes | None = None) -> None:
         try:
             real = values.astype(np.float32, copy=False)
-            self.portions[name] = Portion.of(real, histogram, wanted.moments, self.samples)
+            counted = self._counts(layer.name, name)
+            self.portions[name] = Portion.of(real, counted, wanted.moments, self.samples, found)
         except NotFinite as error:
             source = "the calibration data hold" if layer.type == "Input" else f"the layer '{layer.name}' makes"
             raise self.observer.graph.error(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from compass_core.arrays import Array
-from compassc.layers.float_loops import counts, extremes
+from compassc.layers.float_loops import Extremes, counts, extremes
 
 BINS = 4096
 """Of a histogram, half of them on each side of zero."""
@@ -25,6 +25,11 @@ class NotFinite(ValueError):
     """Values that are no numbers, or infinite."""
 
 
+def binned_step(many: int) -> int:
+    """From one of so many values that goes into the histogram to the next."""
+    return -(-many // MOST_BINNED)
+
+
 class Portion(NamedTuple):
     """What a record takes of the values of some samples: what goes into its fields, by their names a number for each sample;
     and the values that are binned."""
@@ -33,13 +38,21 @@ class Portion(NamedTuple):
     binned: Array
 
     @classmethod
-    def of(cls, values: Array, histogram: bool = False, moments: bool = False, samples: int = 1) -> Portion:
-        """Of so many samples, one behind the other. NotFinite where a value is not. Where there are none, nothing is taken."""
+    def of(
+        cls,
+        values: Array,
+        histogram: bool = False,
+        moments: bool = False,
+        samples: int = 1,
+        found: Extremes | None = None,
+    ) -> Portion:
+        """Of so many samples, one behind the other. NotFinite where a value is not. Where there are none, nothing is taken. `found`:
+        the extremes of each sample, and each `binned_step`th value for a histogram, where they are known."""
         if not values.size:
             return cls({}, values)
         rows = values.reshape(samples, -1)
         # copied, for the values are forgotten before they are binned
-        least, most, binned = extremes(rows, -(-rows.size // MOST_BINNED) if histogram else 0)
+        least, most, binned = found or extremes(rows, binned_step(rows.size) if histogram else 0)
         if not all(map(isfinite, (*least.tolist(), *most.tolist()))):
             raise NotFinite("NaN" if np.isnan(least).any() or np.isnan(most).any() else "infinite values")
         fields = {"running_least": least, "running_most": most}

@@ -11,6 +11,7 @@ import numpy as np
 from compass_core.arrays import Array
 from compassc.graph import Layer
 from compassc.layers.families.linear.reference import float_biases, groups_of
+from compassc.layers.float_loops import Wanted
 from compassc.layers.rectify import rectify_float
 from compassc.layers.threads import spread
 from compassc.layers.window_products import STRIP, End, Filters, Place, WindowSums, places, strips
@@ -39,20 +40,26 @@ def biases_of(layer: Layer, outputs: int) -> Array:
     return float_biases(layer, outputs).astype(np.float32)
 
 
+class Convolution:
+    """A convolution of images of the shape that it declares."""
+
+    def __init__(self, layer: Layer, weights: Array) -> None:
+        """Weights [O, kernel..., I / groups] of float32."""
+        self._at_once, self._activated = layer.word("with_activation", "NONE") in PER_ELEMENT, rectifier(layer)
+        filters = Filters(weights, biases_of(layer, weights.shape[0]), limits_of(layer))
+        self._sums = WindowSums(layer.input.shape, filters, window_of(layer), groups_of(layer), 0.0)
+
+    def __call__(self, x: Array, wanted: Wanted | None = None) -> Array:
+        """`wanted`: the output's extremes, which may be found on the way."""
+        found = self._sums(x, None if self._at_once else self._activated, np.float32, None if self._at_once else wanted)
+        return self._activated(found) if self._at_once and self._activated else found
+
+
 def convolution(layer: Layer) -> Fast | None:
-    weights, window = layer.constant("weights").astype(np.float32, copy=False), window_of(layer)
+    weights = layer.constant("weights").astype(np.float32, copy=False)
     if weights.ndim != len(layer.input.shape) or weights.ndim > 4:
         return None
-    whole = layer.word("with_activation", "NONE") in PER_ELEMENT
-    groups, activated = groups_of(layer), rectifier(layer)
-    filters = Filters(weights, biases_of(layer, weights.shape[0]), limits_of(layer))
-    sums = WindowSums(layer.input.shape, filters, window, groups, 0.0)
-
-    def made(x: Array) -> Array:
-        found = sums(x, None if whole else activated, np.float32)
-        return activated(found) if whole and activated else found
-
-    return made
+    return Convolution(layer, weights)
 
 
 def pooling(layer: Layer) -> Fast | None:

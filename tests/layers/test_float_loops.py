@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from compass_core.arrays import Array
 from compass_core.errors import ToolchainError
 from compassc.layers import float_loops
-from compassc.layers.window_products import Filters, WindowSums
+from compassc.layers.float_loops import Wanted
+from compassc.layers.threads import results
+from compassc.layers.window_products import Filters, WindowSums, window_sums
 from compassc.layers.windows import Window
 from compassc.targets.own_library import OwnLibrary
 
@@ -159,6 +161,32 @@ def test_sums_of_many_cells_are_those_of_numpy():
 @given(WINDOWS, st.integers(1, 20), st.integers(1, 70), LIMITS, SEEDS)
 def test_sums_of_filters_are_those_of_numpy(window, channels, outputs, limits, seed):
     assert sums_of(window, channels, outputs, 1, limits, seed)
+
+
+@given(WINDOWS, st.sampled_from([(6, 6), (40, 40), (5, 1)]), st.integers(7, 20), st.sampled_from([0, 1, 7]), SEEDS)
+def test_extremes_of_sums_are_found_on_the_way(window, channels, wide, step, seed):
+    """By a thread that makes an output in one call: those of what it gives, of each of three images."""
+    inputs, groups = channels
+    x = drawn(seed, (3, 7, wide, inputs), True)
+    weights = drawn(seed, (20 if groups == 1 else inputs, *window.kernel, inputs // groups), False)
+    sums = WindowSums(x.shape, Filters(weights), window, groups, 0.0)
+    many = weights.shape[0] * math.prod(window.positions(x.shape[1:-1]))
+    asked = [Wanted(3, many, step) for _ in range(2)]
+    made = results(lambda wanted: sums(x, None, np.float32, wanted), asked)
+    want = [float_loops.extremes(own.reshape(3, -1), step) for own in made]
+    assert all(wanted.done for wanted in asked)
+    assert [[bits(a).tolist() for a in wanted.found] for wanted in asked] == [
+        [bits(a).tolist() for a in w] for w in want
+    ]
+
+
+@given(st.integers(6, 24), st.sampled_from([1, 2]), st.integers(0, 2), st.integers(1, 3), SEEDS)
+def test_sums_of_lines_are_those_of_numpy(wide, right, pad, high, seed):
+    """Of windows that share columns, so many as fit a line and fewer."""
+    window = Window((high, 3), (1, right), (1, 1), ((0, high - 1), (pad, 1)))
+    x, weights = drawn(seed, (2, 5, wide, 11), True), drawn(seed, (11, high, 3, 1), False)
+    found, want = both(lambda: window_sums(x, weights, window, 11, 0.0, np.negative, np.float32))
+    assert np.array_equal(bits(found), bits(want))
 
 
 def test_without_a_compiler_there_is_no_library(monkeypatch):
