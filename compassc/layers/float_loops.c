@@ -149,12 +149,13 @@ struct window {
 /* A window: where it begins, in the image of which sample. */
 struct place {
   long y, x;
-  const float *image;
+  const float *image, *corner; /* where it begins, too, if it lies inside */
 };
 
 /* Windows that are taken together, some at a time; `inside`: whether all of those see nothing but the image. */
 struct places {
   struct place each[PLACES];
+  char each_inside[PLACES];
   int inside[PLACES / TOGETHER];
 };
 
@@ -164,25 +165,38 @@ struct next {
   const float *image;
 };
 
+/* Where an element of an image is. */
+INLINE const float *element(const float *image, long y, long x, const struct window *at) {
+  return image + (y * at->width + x) * at->inputs;
+}
+
 /* The places of windows from `start` on, the last one again where there are no more; `next` is moved behind them. */
 INLINE void placed(struct places *places, long start, struct next *next, const struct window *at) {
-  const long positions = at->samples * at->rows * at->columns;
+  const long left = at->samples * at->rows * at->columns - start, count = left < PLACES ? left : PLACES;
   const long tall = at->height - (at->high - 1) * at->lower, broad = at->width - (at->wide - 1) * at->further;
-  for (long k = 0; k < PLACES; k++) {
-    long y = at->top + next->row * at->down, x = at->left + next->column * at->right;
-    places->each[k] = (struct place){y, x, next->image};
-    int inside = y >= 0 && y < tall && x >= 0 && x < broad;
-    places->inside[k / TOGETHER] = inside && (k % TOGETHER == 0 || places->inside[k / TOGETHER]);
-    if (start + k + 1 < positions && ++next->column == at->columns) {
+  for (long k = 0; k < count;) {
+    /* those of a line of windows, which differ in their column alone */
+    struct place place = {at->top + next->row * at->down, at->left + next->column * at->right, next->image, next->image};
+    const int within = place.y >= 0 && place.y < tall;
+    const long beside = at->columns - next->column, end = count - k < beside ? count : k + beside;
+    next->column += end - k;
+    long corner = (place.y * at->width + place.x) * at->inputs;
+    for (; k < end; k++, place.x += at->right, corner += at->right * at->inputs) {
+      const int inside = within && place.x >= 0 && place.x < broad;
+      if (inside) place.corner = place.image + corner;
+      places->each[k] = place, places->each_inside[k] = inside;
+    }
+    if (next->column == at->columns) {
       next->column = 0;
       if (++next->row == at->rows) next->row = 0, next->image += at->height * at->width * at->inputs;
     }
   }
-}
-
-/* Where an element of an image is. */
-INLINE const float *element(const float *image, long y, long x, const struct window *at) {
-  return image + (y * at->width + x) * at->inputs;
+  for (long k = count; k < PLACES; k++)
+    places->each[k] = places->each[k - 1], places->each_inside[k] = places->each_inside[k - 1];
+  for (long k = 0; k < PLACES; k += TOGETHER) {
+    const char *inside = places->each_inside + k;
+    places->inside[k / TOGETHER] = inside[0] & inside[1] & inside[2] & inside[3] & inside[4] & inside[5];
+  }
 }
 
 /* What a cell sees at a place: `around` outside the image. */
@@ -201,13 +215,10 @@ struct seen {
 INLINE void look(struct seen *seen, const struct place *places, int inside, long before, long count, const float *around,
                  const struct window *at) {
   long v = before / at->wide, u = before % at->wide;
-  const float *corners[TOGETHER];
-  if (inside)
-    for (int k = 0; k < TOGETHER; k++) corners[k] = element(places[k].image, places[k].y, places[k].x, at);
   for (long cell = 0; cell < count; cell++) {
     if (inside) {
       const long further = (v * at->lower * at->width + u * at->further) * at->inputs;
-      _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) seen->at[cell][k] = corners[k] + further;
+      _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) seen->at[cell][k] = places[k].corner + further;
     } else
       for (int k = 0; k < TOGETHER; k++) seen->at[cell][k] = seen_at(places + k, v, u, around, at);
     if (++u == at->wide) u = 0, v++;
@@ -374,8 +385,8 @@ PUBLIC void channel_sums(float *out, const float *image, const float *filters, c
       for (long u = 0; u < wide; u++) {                                                                             \
         const float *seen[TOGETHER];                                                                                \
         if (inside) {                                                                                               \
-          _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) seen[k] =                                            \
-              element(places[k].image, places[k].y + v * at->lower, places[k].x + u * at->further, at);             \
+          const long further = (v * at->lower * at->width + u * at->further) * at->inputs;                          \
+          _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) seen[k] = places[k].corner + further;                \
         } else {                                                                                                    \
           _Pragma("unroll") for (int k = 0; k < TOGETHER; k++) seen[k] = seen_at(places + k, v, u, around, at);     \
         }                                                                                                           \

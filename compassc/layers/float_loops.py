@@ -76,6 +76,8 @@ _ARGUMENTS: Mapping[str, tuple[type, ...]] = {
     **{f"each_{name}": (_POINTER, _POINTER, _COUNT) for name in _EACH},
 }
 _DTYPE, _NOTHING = np.dtype(F32), np.empty(0, F32)
+_LINE = 16
+"""Numbers of a line of the cache."""
 _lock = threading.Lock()
 _found: list[ctypes.CDLL | None] = []
 
@@ -119,6 +121,14 @@ def address(array: Array) -> int:
     if array.size and array.flags.writeable:
         return ctypes.addressof(ctypes.c_char.from_buffer(array.data))  # a third of the time of the other way
     return array.ctypes.data
+
+
+def aligned(count: int) -> Array:
+    """So many numbers, which are yet to be written, from the begin of a line of the cache on: loops take up to a tenth less time
+    where vectors do not lie across two."""
+    room = np.empty(count + _LINE - 1, F32)
+    first = -(address(room) // 4) % _LINE
+    return room[first : first + count]
 
 
 class Extremes(NamedTuple):
@@ -195,7 +205,7 @@ def side_by_side(filters: Array) -> Array:
     missing = -outputs % (FILTERS_AT_ONCE // 2)
     wide = np.concatenate([filters, np.zeros((missing, inner), F32)]) if missing else filters
     whole = len(wide) // FILTERS_AT_ONCE * FILTERS_AT_ONCE
-    made = np.empty(wide.size, F32)
+    made = aligned(wide.size)
     panels = wide[:whole].reshape(-1, FILTERS_AT_ONCE, inner).transpose(0, 2, 1)
     made[: panels.size].reshape(panels.shape)[...] = panels
     made[panels.size :].reshape(inner, -1)[...] = wide[whole:].T

@@ -14,7 +14,16 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compassc.graph import LayerError
-from compassc.layers.float_loops import FILTERS_AT_ONCE, SumLoop, UnderWindows, Wanted, finish, side_by_side, sum_loop
+from compassc.layers.float_loops import (
+    FILTERS_AT_ONCE,
+    SumLoop,
+    UnderWindows,
+    Wanted,
+    aligned,
+    finish,
+    side_by_side,
+    sum_loop,
+)
 from compassc.layers.threads import at_work, in_one_piece, spread
 from compassc.layers.windows import Window, padded
 
@@ -76,7 +85,12 @@ class Filters:
     @cached_property
     def factors(self) -> Array:
         """[cells, O], of weights that see one channel each."""
-        return np.ascontiguousarray(self.weights.reshape(len(self.weights), -1).T)
+        found = self.weights.reshape(len(self.weights), -1).T
+        if found.dtype != np.float32:
+            return np.ascontiguousarray(found)
+        made = aligned(found.size).reshape(found.shape)
+        made[...] = found
+        return made
 
 
 class WindowSums:
@@ -98,7 +112,7 @@ class WindowSums:
         self._sums: OfImages
         self._loop: SumLoop | None
         self._kind, self._made = weights.dtype, (shape[0], *positions, outputs)
-        made = self._made[:-1]
+        made, self._count = self._made[:-1], prod(self._made)
         self._loop, self._image = None, partial(_repeated, 1)
         if groups == channels and channels > 1:
             self._image = partial(_repeated, outputs // channels)
@@ -122,8 +136,8 @@ class WindowSums:
     ) -> Array:
         """As `window_sums` gives them, of images of the shape; without `end` the sums themselves. Their extremes are `wanted`: they
         may be found on the way."""
-        given, made = x.astype(self._kind, copy=False), np.empty(self._made, made_type)
-        own_type = made.dtype == self._kind
+        given, own_type = x.astype(self._kind, copy=False), made_type == self._kind
+        made = aligned(self._count).reshape(self._made) if self._loop and own_type else np.empty(self._made, made_type)
         if self._loop and own_type and end is None and at_work():
             # a call costs as much as thousands of numbers, and takes turns with other threads
             self._loop(self._image(given), 0, made, wanted)
