@@ -328,6 +328,26 @@ def test_pieces_are_the_bytes_however_they_are_cut(data, content):
 
 
 @given(st.data(), st.binary(max_size=200))
+def test_large_pieces_are_written_by_threads(tmp_path_factory, data, content):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "_LARGE", 0)
+        path = files.write(tmp_path_factory.getbasetemp() / "pieces", data.draw(pieces(content)))
+    assert path.read_bytes() == content
+
+
+def test_what_a_thread_cannot_make_is_told_and_nothing_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_LARGE", 0)
+
+    def missing():
+        yield b"ab"
+        raise CompassError("it is gone")
+
+    with pytest.raises(CompassError, match="it is gone"):
+        files.write(tmp_path / "a", Pieces([b"cd", Pieces([Pieces(missing, 4)]), Pieces(lambda: [b"ef"], 2)]))
+    assert list(tmp_path.iterdir()) == []
+
+
+@given(st.data(), st.binary(max_size=200))
 def test_parts_of_pieces_are_parts_of_the_bytes(tmp_path_factory, data, content):
     path = tmp_path_factory.getbasetemp() / "stored"
     path.write_bytes(content)

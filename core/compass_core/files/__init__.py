@@ -5,24 +5,31 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from io import FileIO
+from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from compass_core.errors import CompassError
 from compass_core.files import claims
-from compass_core.files.pieces import Pieces, Stored
+from compass_core.files.pieces import Piece, Pieces, Stored
 from compass_core.reading.limits import FILE_BYTES, TEXT_BYTES, Limit
 
 Content = bytes | bytearray | str | Pieces | Callable[[Path], object]
 """The content of a file: bytes, whole or in pieces; text (UTF-8, names of files that are none escaped); or a function that writes it to the path it is given."""
 
+P = TypeVar("P")
+T = TypeVar("T")
 _CHUNK = 1 << 20
 _LARGE = 1 << 22
-"""Bytes from which on large pages of memory, and the blocks of a file at once, are worth it."""
+"""Bytes from which on large pages of memory, the blocks of a file at once, and threads are worth it."""
+_THREADS = 4
+"""Most threads that read or write a file: a few are as fast as memory is."""
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
@@ -166,9 +173,11 @@ def _complete(target: Path, content: Content, mode: int, fresh: bool) -> Path:
             made = stat.S_IMODE(os.stat(partial).st_mode)
             wanted |= made & 0o111  # what a writer made a program stays one
         else:
-            if isinstance(content, Pieces):
+            if isinstance(content, Pieces) and len(content) >= _LARGE:
                 _make_room(handle, len(content))
-            _put(handle, content)
+                _put_side_by_side(handle, content)
+            else:
+                _put(handle, content)
         if made != wanted:
             os.chmod(partial, wanted)
     except BaseException:
@@ -210,7 +219,7 @@ def _pour(path: Path, content: Content) -> None:
 
 def _make_room(handle: int, size: int) -> None:
     """Gives a new file its blocks at once: a large one is written in half the time then, and a full disk is known before."""
-    if size >= _LARGE and hasattr(os, "posix_fallocate"):
+    if hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(handle, 0, size)
         except OSError as error:
@@ -223,6 +232,31 @@ def _put(handle: int, content: bytes | bytearray | str | Pieces) -> None:
         rest = memoryview(part.encode("utf-8", "backslashreplace") if isinstance(part, str) else part)
         while rest:
             rest = rest[os.write(handle, rest) :]
+
+
+def _put_side_by_side(handle: int, content: Pieces) -> None:
+    """Writes what begins a regular file; what is made while it is written is made by several threads."""
+
+    def put(at: int, part: Piece | Pieces) -> None:
+        for piece in part if isinstance(part, Pieces) else [part]:
+            rest = memoryview(piece)
+            while rest:
+                size = os.pwrite(handle, rest, at)
+                at, rest = at + size, rest[size:]
+
+    _side_by_side(put, content.apart())
+
+
+def _side_by_side(work: Callable[[int, P], T], items: Iterable[tuple[int, P]]) -> list[T]:
+    """What `work` gives for places of a file and what is written or read there, by threads. What one raises is raised, when
+    all that have begun are done."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    pool = ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1))
+    try:
+        return [job.result() for job in [pool.submit(copy_context().run, work, at, it) for at, it in items]]
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 # ------------------------------------------------------------------------------------------------------------- reading
@@ -276,14 +310,22 @@ def view(path: Path, limit: Limit = FILE_BYTES) -> memoryview:
         room = mmap.mmap(-1, size + 1, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # what is shared has small pages
         if hasattr(mmap, "MADV_HUGEPAGE"):
             room.madvise(mmap.MADV_HUGEPAGE)
-        whole, at = memoryview(room), 0
+        whole, ends = memoryview(room), [size * i // _THREADS for i in range(1, _THREADS)]
         with path.open("rb", buffering=0) as file:
-            while part := file.readinto(whole[at:]):
-                at += part
+            parts = [whole[start:stop] for start, stop in pairwise((0, *ends, size))]
+            filled = _side_by_side(partial(_fill, file.fileno()), zip((0, *ends), parts, strict=True))
+            is_whole = all(filled) and not os.pread(file.fileno(), 1, size)
     except OSError as error:
         raise CompassError(f"cannot read '{path}': {error.strerror or error}", code="unreadable") from None
-    # a file that grew meanwhile is read anew
-    return whole[:at].toreadonly() if at <= size else memoryview(read(path, limit))
+    # a file that changes its size meanwhile is read anew
+    return whole[:size].toreadonly() if is_whole else memoryview(read(path, limit))
+
+
+def _fill(handle: int, at: int, room: memoryview) -> bool:
+    """Reads what a file has from a place on, as much as there is room for; whether it has so much."""
+    while room and (size := os.preadv(handle, [room], at)):
+        at, room = at + size, room[size:]
+    return not room
 
 
 def stored(path: Path, limit: Limit = FILE_BYTES, code: str = "unreadable") -> bytes | Pieces:

@@ -44,6 +44,18 @@ class Pieces:
                 yield part
         assert size == self._size, f"{size} bytes were made where there are {self._size}"
 
+    def apart(self, at: int = 0) -> Iterator[tuple[int, Piece | Pieces]]:
+        """What it is put together of, each with its place: bytes, and what a function makes. `at`: its own place."""
+        if not isinstance(self._parts, Sequence):
+            yield at, self
+            return
+        for part in self._parts:
+            if isinstance(part, Pieces):
+                yield from part.apart(at)
+            elif part:
+                yield at, part
+            at += len(part)
+
     def __getitem__(self, at: slice) -> Pieces:
         """Some of the bytes behind each other."""
         start, stop, _ = at.indices(len(self))
