@@ -124,6 +124,8 @@ def build_in_memory(graph: Graph, folder: Path, out: Path, target: str, options:
     """
     device_word(target)
     library = _library(options, target)
+    if library is not None:
+        library.prepare()
     with _matched(graph, folder, target, options, library) as (nodes, matches):
         if library is not None:
             library.compile(nodes, matches)

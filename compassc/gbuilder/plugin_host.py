@@ -170,6 +170,10 @@ class Library(Protocol):
     @property
     def types(self) -> tuple[str, ...]: ...
 
+    def prepare(self) -> None:
+        """Has what kernels are compiled with made meanwhile, where it is not there."""
+        ...
+
     def make_views(self, graph: Nodes) -> None:
         """Removes layers that need not run: their outputs lie in the memory of their input."""
         ...

@@ -3,19 +3,20 @@ text, the target, and everything that turns a text into an object."""
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from compass_core import VERSION, files, switches
+from compass_core import VERSION, files, switches, targets
 from compass_core.files.cache import Cache, key_of
-from compass_core.hostcc import host
+from compass_core.hostcc import host, pch
 from compass_core.hostcc.clang import find_clang
-from compass_core.hostcc.command import headers_hash
+from compass_core.hostcc.command import headers_hash, kernel_flags
 from compassc.layers.layer_kernel import Kernel
 
 if TYPE_CHECKING:
@@ -50,6 +51,13 @@ class KernelCache:
         self._made: dict[str, Path] = {}
         self._cache = Cache() if switches.CACHE.get() else None
         self._compiler = "" if self._cache is None else compiler_identity()
+
+    def prepare(self) -> None:
+        """Has the precompiled header made meanwhile, where there is none: it takes clang longer than any kernel."""
+        if self._cache is None:  # clang may not be needed, and is not looked for yet
+            return
+        clang = find_clang()
+        pch.begin(clang, kernel_flags(clang, targets.load(self._target).define), Cache())
 
     def known(self, kernel: Kernel) -> bool:
         """Whether the object is there without a compiler."""
@@ -101,23 +109,26 @@ def compiler_identity() -> str:
 def _own_identity() -> str:
     """The part of `compiler_identity` for this package."""
     here = Path(__file__).parents[1]
-    listed = [path for part in _COMPILER for path in _python_files(here / part)]
-    return key_of(VERSION, sys.version, *(_state(path, here) for path in listed))
+    return key_of(VERSION, sys.version, *(state for part in _COMPILER for state in _states(str(here / part), part)))
 
 
 @cache
 def _state_of(module: str) -> str:
     """The state of a module's file."""
-    here = Path(__file__).parents[2]
-    return _state(here / f"{module.replace('.', '/')}.py", here)
+    name = f"{module.replace('.', '/')}.py"
+    return next(_states(str(Path(__file__).parents[2] / name), name))
 
 
-def _state(path: Path, here: Path) -> str:
-    return f"{path.relative_to(here)} {path.stat().st_size} {path.stat().st_mtime_ns}"
-
-
-def _python_files(place: Path) -> Iterable[Path]:
-    return [place] if place.is_file() else sorted(place.rglob("*.py"))
+def _states(place: str, name: str) -> Iterator[str]:
+    """The state of a file of Python, or of all in a folder, by name. All builds ask for hundreds of them, which as `Path`s
+    take three times as long."""
+    if place.endswith(".py"):
+        status = os.stat(place)
+        yield f"{name} {status.st_size} {status.st_mtime_ns}"
+    elif os.path.isdir(place):
+        for inner in sorted(os.listdir(place)):
+            if inner != "__pycache__":
+                yield from _states(f"{place}/{inner}", f"{name}/{inner}")
 
 
 _modules = threading.Lock()

@@ -127,6 +127,10 @@ class LayerLibrary:
         """The layer types that are known."""
         return tuple(FAMILY_OF)
 
+    def prepare(self) -> None:
+        """Has what kernels are compiled with made meanwhile, where it is not there."""
+        self._objects.prepare()
+
     def make_views(self, graph: Nodes) -> None:
         """Removes layers that need not run: their outputs lie in the memory of their input."""
         make_views(graph)

@@ -234,6 +234,27 @@ def test_threads_have_a_precompiled_header_made_once(tmp_path, monkeypatch):
     assert len(made) == 1 and found == [path] and path.read_bytes() == b"a header"
 
 
+def test_a_precompiled_header_that_is_begun_is_the_one_that_is_asked_for(tmp_path, monkeypatch):
+    """One that cannot be made is told to whoever asks for it, and one that is there is not made again."""
+    cache, made = Cache(tmp_path / "cache"), []
+
+    def run(line, *_):
+        made.append(threading.current_thread())
+        Path(line[-1]).write_bytes(b"a header")
+        return command.Run(1 if "-DWRONG" in line else 0, "")
+
+    monkeypatch.setattr(command, "run", run)
+    for _ in range(2):
+        pch.begin(find_clang(), [], cache)
+        for thread in [t for t in threading.enumerate() if t.name == "compass-pch"]:
+            thread.join()
+    assert pch.precompiled_header(find_clang(), [], cache).read_bytes() == b"a header"
+    assert len(made) == 1 and made[0] is not threading.current_thread()
+    pch.begin(find_clang(), ["-DWRONG"], cache)
+    with pytest.raises(ToolchainError, match="do not compile"):
+        pch.precompiled_header(find_clang(), ["-DWRONG"], cache)
+
+
 def test_headers_that_change_under_a_process_are_told(tmp_path, options, monkeypatch):
     """Nothing is kept under the key of headers that are gone, and clang's refusal says what is to be done."""
     assert command.headers_hash() and command.changed_headers() is None

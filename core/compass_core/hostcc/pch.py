@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import threading
+from contextlib import suppress
 from pathlib import Path
 
-from compass_core.errors import ToolchainError, UsageError
+from compass_core.errors import CompassError, ToolchainError, UsageError
 from compass_core.files.cache import Cache, key_of
 from compass_core.hostcc import command, host
 from compass_core.hostcc.clang import Clang
@@ -58,6 +59,17 @@ def precompiled_header(clang: Clang, flags: list[str], cache: Cache) -> Path:
         return known
     with _making:
         return cache.get(_KIND, key) or cache.put(_KIND, key, make)
+
+
+def begin(clang: Clang, flags: list[str], cache: Cache) -> None:
+    """Has a thread make the precompiled header for `flags` where there is none, for whoever asks for it soon."""
+
+    def make() -> None:
+        with suppress(CompassError):  # whoever asks for the header is told
+            precompiled_header(clang, flags, cache)
+
+    if not pch_path(clang, flags, cache).exists():
+        threading.Thread(target=make, name="compass-pch").start()
 
 
 def _key(clang: Clang, flags: list[str]) -> str:
