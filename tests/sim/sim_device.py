@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from functools import lru_cache
@@ -14,8 +13,10 @@ from typing import Any, final
 import numpy as np
 
 from compass_core.elf.hostcode import make_text_blob, parse_text_blob
+from compass_core.files.cache import Cache
+from compass_core.hostcc import command
 from compass_core.hostcc.clang import find_clang
-from compass_core.hostcc.command import kernel_flags
+from compass_core.hostcc.pch import precompiled_header
 from compass_core.targets import load
 from compass_sim import RunResult, Worker
 
@@ -31,10 +32,11 @@ def compile_kernel(text: str, define: str = "__AIPUX2__", march: str = "native")
         source, output = Path(folder, "kernel.cl"), Path(folder, "kernel.o")
         source.write_text(f'#include <compass/dsl.h>\n#line 1 "kernel.py"\n{text}', encoding="utf-8")
         clang = find_clang()
-        flags = kernel_flags(clang, define, (f"-march={march}", *QUIET))
-        command = [str(clang.path), "-x", "cl", *flags, "-c", str(source), "-o", str(output)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        flags = command.kernel_flags(clang, define, () if march == "native" else (f"-march={march}",))
+        header = precompiled_header(clang, flags, Cache())
+        unit = command.unit_arguments(header, str(source), str(output))
+        done = command.run([str(clang.path), *flags, *QUIET, *unit], Path(folder))
+        assert done.status == 0, done.output
         return output.read_bytes()
 
 
