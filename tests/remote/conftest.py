@@ -14,11 +14,10 @@ from compass_runtime.rpc.limits import Quota
 
 @pytest.fixture(scope="session", autouse=True)
 def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Tokens, and compiled kernels, of these tests alone."""
+    """Tokens of these tests alone."""
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("state")
         patch.setenv("COMPASS_STATE_DIR", str(folder))
-        patch.setenv("COMPASS_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         for name in ("COMPASS_RPC_TOKENS", "COMPASS_RPC_CA"):
             patch.delenv(name, raising=False)
         yield folder

@@ -19,14 +19,6 @@ HEAD = "#include <compass/dsl.h>\n\n"
 DRIVER = Path(__file__).with_name("driver")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def cache_folder(tmp_path_factory):
-    """One compile cache for all tests, so that the headers are precompiled once."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COMPASS_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 class Builder:
     """Compiles kernels; each text is compiled once per session."""
 

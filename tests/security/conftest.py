@@ -57,21 +57,20 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in items if id(item) not in left_out]
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="session")
 def cache_folder(tmp_path_factory):
-    """A compile cache of our own: what is compiled is compiled here."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COMPASS_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        yield
+    """A compile cache of these tests alone: what they compile is compiled here."""
+    return tmp_path_factory.mktemp("cache")
 
 
 STARTED = parent._started
 
 
 @pytest.fixture(autouse=True)
-def confined_processes(monkeypatch):
-    """What is confined here is so as users have it: not a clang that was loaded before."""
+def compiled_here(monkeypatch, cache_folder):
+    """What is compiled is compiled now, and confined as users have it: by no clang that was loaded before."""
     monkeypatch.setattr(parent, "_started", STARTED)
+    monkeypatch.setenv("COMPASS_CACHE_DIR", str(cache_folder))
 
 
 @pytest.fixture(scope="session")
