@@ -105,7 +105,9 @@ class LayerType:
 
     def reason_against(self, layer: Layer) -> str:
         """Why a layer of the type is not supported; empty where it is."""
-        return self.refused or (self.no_integers if layer.is_quantised else "")
+        if self.refused or not self.no_integers:
+            return self.refused
+        return self.no_integers if layer.is_quantised else ""
 
 
 LAYER_TYPES: dict[str, LayerType] = {}
@@ -274,14 +276,15 @@ def store(values: Array, dtype: str, shape: Sequence[int], name: str = "", share
         raise LayerError(f"'{name}' is declared as {list(shape)}, but the layer gives {list(values.shape)}")
     if dtype in INTEGER_TYPES:
         kind = INTEGER_TYPES[dtype]
+        kept = numpy_dtype(dtype)
         if values.dtype.kind == "f":
             values = np.trunc(np.where(np.isnan(values), 0, values))
             values = np.clip(values, kind.low, np.nextafter(float(kind.high), 0) if kind.bits == 64 else kind.high)
-        elif values.dtype.kind == "b":
-            return values.astype(numpy_dtype(dtype))
-        else:
+        elif values.dtype.kind != "b" and (
+            values.dtype != kept or kind.bits != 8 * kept.itemsize
+        ):  # int4 is stored wider
             values = np.clip(values, kind.low, kind.high)
-        return values.astype(numpy_dtype(dtype))
+        return values.astype(kept)
     target = np.dtype(numpy_dtype(dtype))
     if target.itemsize >= 4:
         return values.astype(target, copy=not shared)
