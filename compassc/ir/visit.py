@@ -177,9 +177,16 @@ def with_places(s: _S, places: Iterable[Span | None]) -> _S:
     return s.map(place, lambda body: body)
 
 
-def walk_exprs(e: Expr) -> Iterator[Expr]:
-    """The expression and everything in it, parents first."""
+def walk_exprs(e: Expr, flags: int = 0) -> Iterator[Expr]:
+    """The expression and everything in it, parents first; with `flags`, only what has one of them."""
     stack = [e]
+    if flags:
+        while stack:
+            node = stack.pop()
+            if node.flags & flags:
+                yield node
+                stack.extend(node.children()[::-1])
+        return
     while stack:
         node = stack.pop()
         yield node
@@ -208,11 +215,11 @@ def rewrite(e: Expr, replace: Callable[[Expr], Expr | None]) -> Expr:
 
 
 def all_exprs(body: Body, flags: int = 0) -> Iterator[Expr]:
-    """Every expression node below `body`; with `flags`, only inside trees that have one of them."""
+    """Every expression node below `body`; with `flags`, only those that have one of them, themselves or in their parts."""
     for s in walk_stmts(body, flags):
         for root in s.exprs():
             if not flags or root.flags & flags:
-                yield from walk_exprs(root)
+                yield from walk_exprs(root, flags)
 
 
 class _Substitute(Rewriter):

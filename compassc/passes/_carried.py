@@ -108,7 +108,7 @@ def _accesses(loop: S.For, arith: Arith, known: dict[Var, Expr]) -> Iterator[_Ac
             continue
         if s.flags & E.F_LOAD:
             chosen = _chosen(s)
-            loads = (x for root in s.exprs() if root.flags & E.F_LOAD for x in walk_exprs(root))
+            loads = (x for root in s.exprs() for x in walk_exprs(root, E.F_LOAD))
             for e in (x for x in loads if type(x) is E.BufferLoad and x not in chosen):
                 yield from _access(loop, 2 * number, False, e.buffer, e.indices, e.span or s.span, arith, values)
         if type(s) is S.BufferStore:
@@ -119,9 +119,9 @@ def _accesses(loop: S.For, arith: Arith, known: dict[Var, Expr]) -> Iterator[_Ac
 
 def _chosen(s: S.Stmt) -> set[Expr]:
     """The elements that are read in parts of expressions that may not be computed."""
-    roots = (x for root in s.exprs() if root.flags & E.F_LOAD for x in walk_exprs(root))
+    roots = (x for root in s.exprs() for x in walk_exprs(root, E.F_LOAD))
     parts = (x.children()[1:] for x in roots if type(x) is E.Select or (type(x) is Binary and x.op in E.LOGICAL))
-    return {e for side in parts for x in side if x.flags & E.F_LOAD for e in walk_exprs(x) if type(e) is E.BufferLoad}
+    return {e for side in parts for x in side for e in walk_exprs(x, E.F_LOAD) if type(e) is E.BufferLoad}
 
 
 def _access(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.visit import Rewriter, Rewritten, for_each_function, rewrites, walk_exprs, walk_stmts
+from ..ir.visit import Rewriter, Rewritten, all_exprs, for_each_function, rewrites, walk_exprs, walk_stmts
 from ..ops import core, spelling
 
 NAME = "FreezeLoopBounds"
@@ -23,7 +23,9 @@ class _Freeze(Rewriter):
         s = self.default_stmt(s)
         if all(type(e) is E.IntImm for e in (s.min, s.stop, s.step)):
             return s
-        assigned, writes = _changes(s.body)
+        bounds = s.min.flags | s.stop.flags | s.step.flags
+        assigned = {x.var for x in walk_stmts(s.body, E.F_CHANGES) if isinstance(x, (S.Assign, S.SetElement))}
+        writes = bool(bounds & (E.F_LOAD | E.F_POINTER)) and _writes_memory(s.body)
         before: list[S.Stmt] = []
 
         def frozen(e: E.Expr, word: str) -> E.Expr:
@@ -39,18 +41,10 @@ class _Freeze(Rewriter):
         return [*before, S.For(s.loop_var, s.kind, start, stop, step, s.body, span=s.span)]
 
 
-def _changes(body: S.Body) -> tuple[set[E.Var], bool]:
-    """The variables a body assigns, and whether it may write memory."""
-    assigned: set[E.Var] = set()
-    writes = False
-    for s in walk_stmts(body):
-        if isinstance(s, (S.Assign, S.SetElement)):
-            assigned.add(s.var)
-        writes = writes or type(s) is S.BufferStore
-        for root in s.exprs():
-            if not writes and root.flags & (E.F_CALL | E.F_FUNC):
-                writes = any(map(_writes, walk_exprs(root)))
-    return assigned, writes
+def _writes_memory(body: S.Body) -> bool:
+    """Whether a body may write memory."""
+    calls = E.F_CALL | E.F_FUNC
+    return any(type(s) is S.BufferStore for s in walk_stmts(body)) or any(map(_writes, all_exprs(body, calls)))
 
 
 def _writes(e: E.Expr) -> bool:

@@ -242,7 +242,7 @@ class _Source:
         self.read, load = read, _load_of(read)
         self.scope = load.buffer.scope
         self.variables = variables(load)
-        self.arrays = {x.buffer.data for x in walk_exprs(load) if type(x) is E.BufferLoad}
+        self.arrays = {x.buffer.data for x in walk_exprs(load, E.F_LOAD) if type(x) is E.BufferLoad}
 
 
 class _Effect:
