@@ -5,10 +5,13 @@ from __future__ import annotations
 import gc
 import io
 import os
+import shutil
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +37,7 @@ settings.load_profile("suite")
 _ROOM = 1 << 16
 """Words of the interpreter's stack, 512 KiB, that each test has at once."""
 
-_MEMORY, _ROOM_FOR_SCRATCH = "/dev/shm", 2 << 30
+_MEMORY, _ROOM_FOR_SCRATCH, _SCRATCH = "/dev/shm", 2 << 30, "compass-tests-"
 
 USERS_OWN = ("COMPASS_TRACEBACK", "COMPASS_COLOR", "COMPASS_TARGET", "COMPASS_CACHE", "NO_COLOR")
 
@@ -150,6 +153,17 @@ def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+def _remove_left(before: float) -> None:
+    """Removes what runs that were killed left in memory, of processes that are gone."""
+    for folder in Path(_MEMORY).glob(f"{_SCRATCH}*-*"):
+        with suppress(FileNotFoundError):  # another worker was quicker
+            status = folder.stat()
+            if status.st_uid != os.getuid() or status.st_mtime > before:
+                continue
+            if not Path("/proc", folder.name.split("-")[2]).exists():
+                shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def scratch_in_memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Files that do not last, as compiling leaves and removes them, lie in memory where programs may be and there is room: when
@@ -159,8 +173,10 @@ def scratch_in_memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     if status is None or status.f_flag & os.ST_NOEXEC or status.f_bavail * status.f_frsize < _ROOM_FOR_SCRATCH:
         yield
         return
+    _remove_left(time.time() - 3600)
+    prefix = f"{_SCRATCH}{os.getpid()}-"
     with (
-        tempfile.TemporaryDirectory(prefix="compass-tests-", dir=_MEMORY, ignore_cleanup_errors=True) as folder,
+        tempfile.TemporaryDirectory(prefix=prefix, dir=_MEMORY, ignore_cleanup_errors=True) as folder,
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setenv("TMPDIR", folder)
