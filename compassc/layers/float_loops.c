@@ -128,15 +128,34 @@ PUBLIC int counts(const float *x, long many, double bound, double factor, long b
   return beyond;
 }
 
+/* A number within limits. */
+INLINE float limited(float value, float low, float high) {
+  value = value <= low ? low : value;
+  return value >= high ? high : value;
+}
+
 /* Sums plus a line of `many` numbers, limited. */
 PUBLIC void finish(float *sums, long rows, long many, const float *line, float low, float high) {
   for (long row = 0; row < rows; row++, sums += many)
-    for (long i = 0; i < many; i++) {
-      float value = sums[i] + line[i];
-      value = value <= low ? low : value;
-      sums[i] = value >= high ? high : value;
-    }
+    for (long i = 0; i < many; i++) sums[i] = limited(sums[i] + line[i], low, high);
 }
+
+/* A function of each two numbers, limited; what is `wanted` of them is taken in while they are in the cache. */
+#define PAIRS(name, operator)                                                                                       \
+  PUBLIC void name(float *out, const float *a, const float *b, long many, float low, float high,                    \
+                   const struct wanted *wanted) {                                                                   \
+    struct summary summary;                                                                                         \
+    if (wanted) summary = summary_of(wanted);                                                                       \
+    for (long here; many; many -= here, out += here, a += here, b += here) {                                        \
+      here = many < BLOCK ? many : BLOCK;                                                                           \
+      for (long i = 0; i < here; i++) out[i] = limited(a[i] operator b[i], low, high);                              \
+      if (wanted) take_in(&summary, out, here);                                                                     \
+    }                                                                                                               \
+  }
+
+PAIRS(pairs_add, +)
+PAIRS(pairs_subtract, -)
+PAIRS(pairs_multiply, *)
 
 struct window {
   long samples, rows, columns, channels; /* of the output */

@@ -55,6 +55,7 @@ class _Wanted(ctypes.Structure):
 
 
 _POINTER, _COUNT, _NUMBER, _DOUBLE = ctypes.c_void_p, ctypes.c_long, ctypes.c_float, ctypes.c_double
+_SEEN = ctypes.POINTER(_Wanted)
 _SUMS = (
     _POINTER,
     _POINTER,
@@ -64,16 +65,19 @@ _SUMS = (
     _POINTER,
     _NUMBER,
     _NUMBER,
-    ctypes.POINTER(_Wanted),
+    _SEEN,
 )
+PAIRS: Mapping[str, np.ufunc] = {f.__name__: f for f in (np.add, np.subtract, np.multiply)}
+"""Functions of two numbers, in NumPy."""
 _EACH = ("exp", "sigmoid", "silu", "erf", "gelu")
 _ARGUMENTS: Mapping[str, tuple[type, ...]] = {
-    "extremes": (_POINTER, _COUNT, ctypes.POINTER(_Wanted)),
+    "extremes": (_POINTER, _COUNT, _SEEN),
     "counts": (_POINTER, _COUNT, _DOUBLE, _DOUBLE, _COUNT, _POINTER),
     "finish": (_POINTER, _COUNT, _COUNT, _POINTER, _NUMBER, _NUMBER),
     "channel_sums": _SUMS,
     "filter_sums": _SUMS,
     **{f"each_{name}": (_POINTER, _POINTER, _COUNT) for name in _EACH},
+    **dict.fromkeys((f"pairs_{name}" for name in PAIRS), (*3 * (_POINTER,), _COUNT, _NUMBER, _NUMBER, _SEEN)),
 }
 _DTYPE, _NOTHING = np.dtype(F32), np.empty(0, F32)
 _LINE = 16
@@ -183,10 +187,14 @@ def finish(sums: Array, line: Array, least: float = -inf, most: float = inf) -> 
         library.finish(sums.ctypes.data, sums.size // max(line.size, 1), line.size, line.ctypes.data, least, most)
         return
     sums += line
+    _limit(sums, least, most)
+
+
+def _limit(values: Array, least: float, most: float) -> None:
     if (least, most) != (-inf, inf):
-        np.clip(sums, F32(least), F32(most), out=sums)
+        np.clip(values, F32(least), F32(most), out=values)
     if not least:
-        sums += F32(0)
+        values += F32(0)
 
 
 class UnderWindows(NamedTuple):
@@ -261,6 +269,21 @@ def sum_loop(name: str, sums: UnderWindows, filters: Array, shape: Sequence[int]
     """Of images of `shape` [n, h, w, I]; None where there is no library for them."""
     library = _takes(filters, sums.around, sums.line) if len(shape) == 4 else None
     return None if library is None else SumLoop(library, name, sums, filters, shape[1:], outputs)
+
+
+def pairs(name: str, limits: tuple[float, float], a: Array, b: Array, out: Array, wanted: Wanted | None = None) -> None:
+    """Writes a function of `PAIRS` of each two numbers of arrays of one shape, within limits as `finish` has them; `wanted` are the
+    extremes of all results, which may be found on the way. ValueError where they do not fit."""
+    if not (a.shape == b.shape == out.shape) or wanted and wanted.given.many * len(wanted.found.least) != out.size:
+        raise ValueError(f"{list(out.shape)} of arrays of {list(a.shape)} and {list(b.shape)}")
+    if (library := _takes(a, b, out)) is None:
+        PAIRS[name](a, b, out=out)
+        _limit(out, *limits)
+        return
+    seen = wanted and wanted.given
+    getattr(library, f"pairs_{name}")(address(out), address(a), address(b), out.size, *limits, seen)
+    if wanted:
+        wanted.done = True
 
 
 def each(name: str, values: Array, out: Array) -> None:

@@ -25,7 +25,7 @@ from compassc.layers.declare import evaluate, evaluator
 from compassc.layers.float_loops import Wanted
 from compassc.layers.threads import blas_on_one_thread, keep_memory, processors, results, spread
 from compassc.quantizer.fast_references import fast_layers
-from compassc.quantizer.windowed import Convolution, Fast
+from compassc.quantizer.windowed import Fast, Watched
 
 Sample = Mapping[str, Array]
 """Inputs by the names of their tensors."""
@@ -64,7 +64,9 @@ def step(layer: Layer) -> Step:
         return partial(_without_gaps, evaluator(layer, shared=True))
     check_cost(layer)
     fast = maker(layer)
-    return partial(_without_gaps, evaluator(layer, shared=True)) if fast is None else partial(_computed, layer, fast)
+    if fast is None:
+        return partial(_without_gaps, evaluator(layer, shared=True))
+    return partial(_computed, layer, fast, [t.shape for t in layer.inputs], layer.output.shape)
 
 
 def _without_gaps(
@@ -74,13 +76,20 @@ def _without_gaps(
     return [made if made.flags.c_contiguous else made.copy() for made in referenced(inputs)]
 
 
-def _computed(layer: Layer, fast: Fast, inputs: Sequence[Array], wanted: Wanted | None) -> list[Array]:
-    if any(x.shape != t.shape for x, t in zip(inputs, layer.inputs, strict=True)):
+def _computed(
+    layer: Layer,
+    fast: Fast,
+    expected: list[tuple[int, ...]],
+    declared: tuple[int, ...],
+    inputs: Sequence[Array],
+    wanted: Wanted | None,
+) -> list[Array]:
+    if [x.shape for x in inputs] != expected:
         return evaluate(layer, inputs)
-    made = fast(inputs[0], wanted) if isinstance(fast, Convolution) else fast(*inputs)
-    if made.shape != layer.output.shape:
+    made = fast(*inputs, wanted=wanted) if isinstance(fast, Watched) else fast(*inputs)
+    if made.shape != declared:
         raise LayerError(
-            f"'{layer.output.name}' is declared as {list(layer.output.shape)}, but the layer gives {list(made.shape)}"
+            f"'{layer.output.name}' is declared as {list(declared)}, but the layer gives {list(made.shape)}"
         )
     return [made]
 

@@ -15,14 +15,24 @@ from compass_core.arrays import Array
 from compassc.graph import Layer
 from compassc.layers.declare import LayerType, all_types, type_of
 from compassc.layers.families.activation.reference import FUNCTIONS, is_approximated, method_of
-from compassc.layers.families.eltwise.reference import eltwise_body
+from compassc.layers.families.eltwise.reference import METHODS, eltwise_body, method_in
 from compassc.layers.float_loops import FUNCTIONS as LOOPS
-from compassc.layers.float_loops import each, finish
-from compassc.layers.threads import spread
+from compassc.layers.float_loops import PAIRS, Wanted, aligned, each, finish, pairs
+from compassc.layers.threads import at_work, spread
 from compassc.layers.window_products import STRIP, slices
 from compassc.operators.calls import References
 from compassc.operators.patterns import PatternKind
-from compassc.quantizer.windowed import LIMITS, PER_ELEMENT, Fast, biases_of, convolution, limits_of, pooling, rectifier
+from compassc.quantizer.windowed import (
+    LIMITS,
+    PER_ELEMENT,
+    Fast,
+    Watched,
+    biases_of,
+    convolution,
+    limits_of,
+    pooling,
+    rectifier,
+)
 
 CONVERSIONS = ("Cast", "Quantize", "DeQuantize", "IsNaN", "IsInf", "FakeQuantWithMinMaxVars")
 """Functions of single numbers that take or give other types than float32, or are no part of float networks."""
@@ -84,12 +94,30 @@ def _written(function: Callable[..., object], *given: Array) -> None:
     out[...] = function(*operands)
 
 
+class Pairs(Watched):
+    """A function of two operands of one shape, whose rectifier is no more than limits."""
+
+    def __init__(self, name: str, limits: tuple[float, float]) -> None:
+        self._write = partial(pairs, name, limits)
+
+    def __call__(self, *inputs: Array, wanted: Wanted | None = None) -> Array:
+        if not at_work():
+            return by_pieces(self._write, *inputs)
+        a, b = map(np.ascontiguousarray, inputs)
+        made = aligned(a.size).reshape(a.shape)
+        self._write(a, b, made, wanted)
+        return made
+
+
 def eltwise(layer: Layer) -> Fast | None:
     """Two operands of one shape, with a rectifier whose numbers are the same everywhere."""
     if len({t.shape for t in layer.inputs}) > 1 or layer.word("with_activation", "NONE") in PER_ELEMENT:
         return None
     if len(layer.inputs) != 2:
         return None
+    name = METHODS[method_in(layer)]
+    if name in PAIRS and rectifier(layer) is None:
+        return Pairs(name, limits_of(layer))
     return partial(by_pieces, partial(_written, partial(eltwise_body, References(), layer)))
 
 

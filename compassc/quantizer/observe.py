@@ -25,7 +25,7 @@ from compassc.quantizer.strategies import parse
 from compassc.quantizer.tables import has_table
 from compassc.quantizer.weight_operands import rows_of
 
-LINEAR = ("Convolution", "DepthwiseConv")
+WATCHED = ("Convolution", "DepthwiseConv", "Eltwise", "Add", "Sub", "Mul")
 """Layers whose loops may find extremes on the way."""
 
 
@@ -92,7 +92,7 @@ class _Watch:
     def wanted(self, layer: Layer) -> Wanted | None:
         """What loops may find on the way, while the output of the layer that is next is in the caches."""
         self._asked = None
-        if layer.type in LINEAR and layer.output.count:
+        if layer.type in WATCHED and layer.output.count:
             step = binned_step(layer.output.count) if self._counts(layer.name, layer.output.name) else 0
             self._asked = Wanted(self.samples, layer.output.count // self.samples, step)
         return self._asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from math import inf
@@ -40,7 +41,14 @@ def biases_of(layer: Layer, outputs: int) -> Array:
     return float_biases(layer, outputs).astype(np.float32)
 
 
-class Convolution:
+class Watched(ABC):
+    """What gives the one output of a layer for its inputs and finds the extremes of it that are `wanted`, perhaps, on the way."""
+
+    @abstractmethod
+    def __call__(self, *inputs: Array, wanted: Wanted | None = None) -> Array: ...
+
+
+class Convolution(Watched):
     """A convolution of images of the shape that it declares."""
 
     def __init__(self, layer: Layer, weights: Array) -> None:
@@ -49,8 +57,8 @@ class Convolution:
         filters = Filters(weights, biases_of(layer, weights.shape[0]), limits_of(layer))
         self._sums = WindowSums(layer.input.shape, filters, window_of(layer), groups_of(layer), 0.0)
 
-    def __call__(self, x: Array, wanted: Wanted | None = None) -> Array:
-        """`wanted`: the output's extremes, which may be found on the way."""
+    def __call__(self, *inputs: Array, wanted: Wanted | None = None) -> Array:
+        (x,) = inputs
         found = self._sums(x, None if self._at_once else self._activated, np.float32, None if self._at_once else wanted)
         return self._activated(found) if self._at_once and self._activated else found
 

@@ -132,6 +132,39 @@ def test_ends_of_sums_are_those_of_numpy(seed, rows, many, limits):
     assert np.array_equal(bits(found), bits(want))
 
 
+@given(SEEDS, st.integers(1, 70) | st.just(5000), st.sampled_from(sorted(float_loops.PAIRS)), LIMITS)
+def test_functions_of_pairs_are_those_of_numpy(seed, many, name, limits):
+    a, b = drawn(seed, (2, many), True), drawn(seed + 1, (2, many), True)
+
+    def made() -> Array:
+        out = np.empty_like(a)
+        float_loops.pairs(name, limits, a, b, out)
+        return out
+
+    found, want = both(made)
+    assert np.array_equal(bits(found), bits(want))
+    with np.errstate(all="ignore"):
+        exact = np.clip(getattr(np, name)(a, b), *map(np.float32, limits))
+    assert np.array_equal(found, exact, equal_nan=True)
+
+
+@given(SEEDS, st.integers(1, 70) | st.just(5000), st.sampled_from([0, 1, 7]))
+def test_extremes_of_pairs_are_found_on_the_way(seed, many, step):
+    a, b = drawn(seed, (3, many), True), drawn(seed + 1, (3, many), True)
+    wanted, out = Wanted(3, many, step), np.empty_like(a)
+    float_loops.pairs("add", (-math.inf, math.inf), a, b, out, wanted)
+    want = float_loops.extremes(out, step)
+    assert wanted.done and [bits(x).tolist() for x in wanted.found] == [bits(x).tolist() for x in want]
+
+
+def test_pairs_that_do_not_fit_are_refused():
+    a, limits = np.zeros((2, 4), np.float32), (0.0, 6.0)
+    with pytest.raises(ValueError, match="of arrays of"):
+        float_loops.pairs("add", limits, a, a[:1], a)
+    with pytest.raises(ValueError, match="of arrays of"):
+        float_loops.pairs("add", limits, a, a, a.copy(), Wanted(2, 3, 0))
+
+
 def test_a_line_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="a line of"):
         float_loops.finish(np.zeros((2, 4), np.float32), np.zeros(2, np.float32))

@@ -34,12 +34,13 @@ SUMS = (-(2**31), 2**31)
 """Limits of a rescaled operand."""
 
 
-def _method(layer: Layer) -> str:
+def method_in(layer: Layer) -> str:
+    """The key of `METHODS`."""
     return ALONE.get(layer.type) or layer.word("method", choices=tuple(METHODS))
 
 
 def eltwise_body(call: Calls, layer: Layer, a: Operand, b: Operand) -> Any:
-    return rectified(call, layer, layer.word("with_activation", "NONE"), call(METHODS[_method(layer)], a, b))
+    return rectified(call, layer, layer.word("with_activation", "NONE"), call(METHODS[method_in(layer)], a, b))
 
 
 def eltwise(layer: Layer, a: Array, b: Array) -> Array:
@@ -54,7 +55,7 @@ def _shifted(layer: Layer, *arrays: Array) -> list[Array]:
 
 def quantised_eltwise(layer: Layer, a: Array, b: Array) -> Array:
     """Sums of operands that are brought to one scale first; products are not."""
-    method = _method(layer)
+    method = method_in(layer)
     left, right = broadcast(*_shifted(layer, a, b))
     scale, shift = layer.scale_shift()
     activation = layer.word("with_activation", "NONE")
