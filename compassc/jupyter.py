@@ -14,11 +14,11 @@ import itertools
 import shlex
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, UsageError, render
 from compass_runtime.profile.page import page
 from compass_runtime.profile.table import text

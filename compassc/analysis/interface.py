@@ -6,10 +6,10 @@ legalised module for the stages after.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compass_core import targets
+from compass_core.dataclass import dataclass
 
 from ..ir import exprs as E
 from ..ir.stmts import IRModule

@@ -6,9 +6,10 @@ to the set of parameters it may derive from. That is a superset of the real orig
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 
 from ..ir import exprs as E

@@ -10,10 +10,11 @@ from __future__ import annotations
 import ast
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from compass_core import targets
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 
 from ..ir.stmts import IRModule, PrimFunc

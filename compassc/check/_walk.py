@@ -7,7 +7,9 @@ TEC numbers and constants.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+
+from compass_core.dataclass import dataclass
 
 from ..analysis.arith import Arith, Linear
 from ..ir import exprs as E

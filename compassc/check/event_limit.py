@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Note, Span
 
 from ..ir import exprs as E

@@ -7,9 +7,10 @@ index, a condition on data) is left out, and a storage written at an unknown pla
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Span, races
 
 from ..analysis.arith import Linear

@@ -9,12 +9,13 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import click
 
 from compass_core import VERSION, files, switches, targets
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, UsageError, flat
 from compass_core.files import claims
 from compassc.cli import errors

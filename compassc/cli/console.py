@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compass_core import progress
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_core.errors.boundary import complain
 from compass_core.errors.rendering import as_asked, for_stream, format_asked, traceback_asked, visible

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import metadata
 
 from compass_core import confine
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_core.files.cache import Cache
 from compass_core.hostcc import clang as clang_finder

@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol, TypeVar
 
 from compass_core import VERSION
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 
 S = TypeVar("S")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
 from compass_core import PARAMS_FORMAT
+from compass_core.dataclass import dataclass
 from compass_core.errors.excerpts import portable_name
 
 if TYPE_CHECKING:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Note, Span, flat, together
 from compass_core.hostcc.arrays import Array
 from compass_core.hostcc.promises import ONLY_READ, UNCLIPPED

@@ -4,11 +4,11 @@ their keys."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import compass_core.errors as core
 import compass_runtime.packed as runtime
+from compass_core.dataclass import dataclass
 from compass_core.errors import UsageError
 from compassc.ir.expr_op import ExprOp
 from compassc.relay.attributes import Attrs

@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from compass_core import files
+from compass_core.dataclass import dataclass
 from compass_core.errors import UsageError
 from compass_core.errors.suggest import help_for
 from compassc.pass_manager.context import PassContext

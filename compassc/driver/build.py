@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from compass_core import switches, targets
+from compass_core.dataclass import dataclass
 from compassc.driver.files import sha256_of, stage_files
 from compassc.driver.stages import STAGES, Stage, find_stage
 from compassc.settings.choices import collecting

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from compass_core import PARAMS_FORMAT, files, targets
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Span, UsageError, together
 from compass_core.errors.excerpts import file_digest
 from compass_core.errors.suggest import help_for

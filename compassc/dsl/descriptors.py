@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from compass_core.aipubin.dtypes import element_dtype
 from compass_core.arrays import Array, base_of
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 
 from ..gbuilder.dsl_files import DescriptorWord

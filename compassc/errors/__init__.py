@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 import textwrap
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+from compass_core.dataclass import dataclass
 
 PARAMETERS = {
     "a": 'S.ptr("i32", "global")',

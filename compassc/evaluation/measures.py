@@ -4,11 +4,12 @@ order."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 
 BINS = 96
 """The most bins of a histogram."""

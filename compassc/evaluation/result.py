@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from compass_core.dataclass import dataclass
 from compass_runtime.profile.result import LayerRun, Profile
 from compassc.evaluation.measures import Histogram
 from compassc.evaluation.running import Agreement, LayerPart, Part, compared, range_of

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +15,7 @@ from compass_core import files
 from compass_core.aipubin import AipuBin, KernelInfo, pieces_of, tensor_memory
 from compass_core.aipubin.device import device_word
 from compass_core.aipubin.kernelinfo import MAX_BYTES
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Note
 from compass_core.errors.suggest import help_for
 from compass_core.files import claims

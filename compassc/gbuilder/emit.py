@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from compass_core.aipubin import layout as lay
 from compass_core.aipubin.device import device_word
 from compass_core.aipubin.dtypes import element_dtype
 from compass_core.aipubin.fields import replace
+from compass_core.dataclass import dataclass
 from compass_core.elf.hostcode import DESCRIPTORS, entry_symbol, make_text_blob, parse_text_blob
 from compass_core.elf.link import Part, link
 from compass_core.errors import CompassError

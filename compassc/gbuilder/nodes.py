@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
 from compass_core.aipubin.dtypes import element_dtype
 from compass_core.arrays import content_of
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compassc.gbuilder.plugin_api import OpType, Tensor, register_optype
 from compassc.graph import Graph, Layer

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import escape
 from pathlib import Path
 
 from compass_core.aipubin.graphnote import GraphNote, NotedLaunch, NotedTensor
+from compass_core.dataclass import dataclass
 
 LANE, BOX_WIDTH, LINE, GAP = 300, 268, 16, 46
 """Pixels: from lane to lane, of a box, of a line of text, between boxes (where the tensor's name stands)."""

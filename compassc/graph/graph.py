@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Span
 from compassc.graph.layer import Layer
 from compassc.graph.tensor import Tensor

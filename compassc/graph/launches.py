@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Protocol
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Span
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.graph import Graph

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compass_core.errors import Span
 from compassc.graph.dtypes import FLOAT_TYPES
 from compassc.graph.tensor import LayerError, Tensor

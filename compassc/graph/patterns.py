@@ -9,9 +9,10 @@ A `Fusion` is a rule of `compassc.graph.edit`. What it takes away must not be us
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compassc.graph.edit import GraphEditor, Rule
 from compassc.graph.layer import Layer
 from compassc.graph.methods import ARITHMETIC, is_activated

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Span
 from compass_core.reading.limits import GRAPH_LAYERS
 from compass_core.reading.names import is_label

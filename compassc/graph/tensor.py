@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
+from compass_core.dataclass import dataclass
 from compassc.graph.dtypes import INTEGER_TYPES, IntegerType
 
 

@@ -15,10 +15,11 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compassc.importers.values import NotConstant, Refused
 
 Constant = Array

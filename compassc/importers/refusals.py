@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar, cast
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 
 Function = TypeVar("Function", bound=Callable[..., object])

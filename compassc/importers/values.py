@@ -7,12 +7,13 @@ is used, but when somebody needs another order than the one there is: `Value.ord
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array, NumpyDType
+from compass_core.dataclass import dataclass
 from compassc.graph.tensor import Tensor
 
 Order = tuple[int, ...]

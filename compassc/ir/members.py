@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import UsageError
 from compass_core.errors.suggest import help_for
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 
 from .dispatch import LOCAL

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 from compass_core import targets
+from compass_core.dataclass import dataclass
 from compass_core.errors import ArgumentError, UsageError
 
 from ..ir.dtypes import DataType, dtype

@@ -9,11 +9,12 @@ import sysconfig
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import ModuleType
 
 from compass_core import files
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Span, UsageError
 from compass_core.reading import pyast
 from compass_core.reading.limits import TEXT_BYTES

@@ -7,11 +7,11 @@ of the specs below; the parser turns a spec into IR where it is assigned or iter
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, SupportsIndex, TypeVar
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_core.errors.suggest import help_for
 

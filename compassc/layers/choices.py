@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
+from compass_core.dataclass import dataclass
 from compassc import services
 from compassc.graph import Layer, LayerError
 from compassc.layers.machine import told_target

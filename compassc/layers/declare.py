@@ -12,13 +12,14 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import FLOAT_TYPES, INTEGER_TYPES, numpy_dtype
 from compassc.graph.values import Value, parse_value

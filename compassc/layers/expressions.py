@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compassc import te, topi
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import FLOAT_TYPES, numpy_dtype

@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, cached_property
 from typing import NamedTuple, TypeVar, cast
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from compass_core.arrays import Array
 from compass_core.bounded import Bounded
+from compass_core.dataclass import dataclass
 from compassc.build import (
     Address,
     Builder,

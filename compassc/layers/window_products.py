@@ -6,13 +6,13 @@ In the type of the weights: real numbers, or whole ones whose sums that type hol
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from math import inf, prod
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compassc.graph import LayerError
 from compassc.layers.float_loops import (
     FILTERS_AT_ONCE,

@@ -4,11 +4,12 @@ the one before it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_core import files, switches, targets
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Span, UsageError
 from compass_core.reading.limits import RECORD_BYTES
 from compassc.driver.build import STAGE_FOLDER_SUFFIX, Listener, StageRecord, run_stages

@@ -6,13 +6,13 @@ What a convolution computes is said once; a `Layout` says where the channels of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import product as tuples
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compassc import te
 from compassc.ir.errors import ExpressionError
 from compassc.operators.declare import check_known, number, numbers, operator, pair, positives, sample, sizes

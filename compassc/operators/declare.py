@@ -6,13 +6,14 @@ import inspect
 import itertools
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compassc import te
 from compassc.ir.dtypes import DataType, dtype
 from compassc.ir.errors import ExpressionError, ExpressionTypeError

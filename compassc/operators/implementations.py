@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TypeVar
 
+from compass_core.dataclass import dataclass
 from compassc.operators.declare import Operator
 from compassc.te.tensor import Tensor
 

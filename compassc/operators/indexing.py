@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compassc import te
 from compassc.ir.dtypes import INT32, DataType
 from compassc.ir.dtypes import dtype as type_of

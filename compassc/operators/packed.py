@@ -8,8 +8,8 @@ belong to the result is left out when it is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from compass_core.dataclass import dataclass
 from compassc import te
 from compassc.ir.dtypes import DataType
 from compassc.ir.exprs import Expr

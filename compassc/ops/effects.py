@@ -7,8 +7,9 @@ mask), "itemsize" (the attribute), or an operator list over them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from compass_core.dataclass import dataclass
 
 from ..ir import exprs as E
 from . import core

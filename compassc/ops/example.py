@@ -7,10 +7,10 @@ is made. Inputs are called `x` and `y`, the output `out`; a body that names an i
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 
 from ..ir.dtypes import dtype
 

@@ -7,9 +7,10 @@ knows (`saturate`, `out_sign`) are checked here; others are left to the operatio
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
 from typing import TypeGuard
+
+from compass_core.dataclass import dataclass
 
 from ..ir.dtypes import VECTOR_BITS, DataType, bool_of, dtype, make_dtype
 from .typing import (

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from compass_core import vendor
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 
 from ..ir.dtypes import BOOL, FLOAT32, INT32, DataType

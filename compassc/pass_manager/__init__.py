@@ -16,13 +16,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TextIO, TypeVar
 
 from compass_core import files
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, UsageError
 from compass_core.errors.rendering import for_stream
 from compass_core.errors.suggest import help_for

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeVar
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import UsageError
 from compass_core.errors.suggest import help_for
 from compassc.pass_manager import AROUND, DISABLED, KERNELS, load_pass, pass_name, run_pipeline

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Literal
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Note, Span
 
 from ..analysis.statements import defined_vars, mutable_vars, own_breaks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from compass_core.dataclass import dataclass
 
 from ..analysis.buffers import size_of
 from ..ir.stmts import IRModule, PrimFunc

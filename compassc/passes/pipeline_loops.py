@@ -11,9 +11,10 @@ and freed behind it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from compass_core import targets
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Span
 
 from ..analysis.buffers import size_of

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from compass_core.arrays import Array, base_of
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_sim import aiff
 from compassc.ops.misc import DESCRIPTORS

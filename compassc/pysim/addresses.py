@@ -4,9 +4,9 @@ numbers that are n apart. Every array that a number was asked for gets a place i
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 
 from compass_core.arrays import Array, base_of
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compassc.ir.dtypes import DataType
 

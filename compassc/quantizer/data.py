@@ -7,7 +7,7 @@ one behind the other along the first axis.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from compass_core import files
 from compass_core.arrays import Array, has_real_numbers
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_core.errors.suggest import help_for
 from compass_core.reading import arrays

@@ -7,12 +7,12 @@ definition has it: another precision would give other integers now and then.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compassc.graph import Tensor
 from compassc.graph.dtypes import integer_type, numpy_dtype
 from compassc.layers.arithmetic import approximate_factor, quantise

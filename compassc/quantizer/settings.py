@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from glob import escape
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from compass_core import files
+from compass_core.dataclass import dataclass
 from compass_core.errors import UsageError
 from compass_core.errors.suggest import help_for
 from compass_core.reading import yamltext

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compassc.layers.threads import blas_on_one_thread
 from compassc.layers.window_products import STRIP, slices
 

@@ -10,13 +10,14 @@ import configparser
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from glob import escape
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from compass_core import files
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Span, UsageError, together
 from compass_core.errors.suggest import help_for, nearest
 from compass_core.files import claims

@@ -4,11 +4,11 @@ most, and what to do about these."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compassc.graph import Graph, Layer, LayerError, Tensor
 from compassc.layers.declare import evaluate

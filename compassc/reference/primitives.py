@@ -14,11 +14,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from compass_core import files
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compassc import te
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from compass_core.dataclass import dataclass
 from compass_core.errors.suggest import help_for
 from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import FloatImm, IntImm

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Span, render
 
 __all__ = ["Diagnostic", "DiagnosticContext", "Renderer", "get_renderer", "override_renderer", "show"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
+from compass_core.dataclass import dataclass
 from compassc.ir.errors import ExpressionError
 from compassc.operators.calls import CallOperator, X
 from compassc.relay.types import Dim, Open

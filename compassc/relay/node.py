@@ -4,8 +4,10 @@ they say otherwise."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, TypeVar
+
+from compass_core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from typing_extensions import Self, dataclass_transform

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import Any, Union
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compass_core.errors.suggest import help_for, nearest
 from compassc.ir.errors import ExpressionError
 from compassc.operators.declare import Sample

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from compass_core.dataclass import dataclass
 from compassc.ir.errors import ExpressionError
 from compassc.relay.expr import Expr, If, Let, Var, as_expr
 from compassc.relay.types import IncompleteType, Type, scalar_type

@@ -8,9 +8,10 @@ and where it is the most complex call of its kernel its schedule is taken.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar
 
+from compass_core.dataclass import dataclass
 from compassc.ir.errors import ExpressionError
 from compassc.ir.exprs import Expr as Condition
 from compassc.relay.attributes import Attrs

@@ -13,7 +13,7 @@ import sys
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TextIO
 
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray as Array
 
 from compass_core import files
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_core.errors.suggest import help_for
 from compass_core.reading import arrays

@@ -10,10 +10,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from dataclasses import dataclass
 from typing import Any
 
 from compass_core import switches
+from compass_core.dataclass import dataclass
 from compass_core.errors import ArgumentError, UsageError
 
 from .logger import logger

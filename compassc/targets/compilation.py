@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import UsageError
 from compass_runtime.devices import KINDS, Device
 from compassc.pass_manager.context import FALLBACK_DEVICE, PassContext

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from compass_core.dataclass import dataclass
 from compassc.targets.ctext import SCALARS, helpers, typedefs
 
 

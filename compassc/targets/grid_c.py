@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from compass_core.dataclass import dataclass
 from compass_core.operators import OPERATORS
 from compassc import pass_manager
 from compassc.ir import exprs as E

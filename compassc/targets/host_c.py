@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from compass_core.dataclass import dataclass
 from compass_core.operators import OPERATORS
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S

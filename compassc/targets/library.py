@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Note, ToolchainError
 from compass_core.files.cache import Cache, key_of
 from compass_core.hostcc import host

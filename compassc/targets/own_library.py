@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
 from compass_core import files
+from compass_core.dataclass import dataclass
 from compass_core.files.cache import Cache, key_of
 from compass_core.hostcc import host
 from compassc.targets.library import LINK, compile_texts, flags_of

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from compass_core.dataclass import dataclass
 from compass_core.errors import UsageError
 from compass_runtime.devices import KINDS, Device, device
 from compassc.ir.errors import ExpressionTypeError

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
 
+from compass_core.dataclass import dataclass
 from compassc.analysis.arith import Arith
 from compassc.analysis.simplify import Simplifier
 from compassc.ir.errors import ExpressionTypeError

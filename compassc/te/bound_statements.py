@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from compass_core.dataclass import dataclass
 from compassc.analysis.arith import Arith
 from compassc.analysis.buffers import position
 from compassc.analysis.simplify import Simplifier

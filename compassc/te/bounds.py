@@ -8,8 +8,8 @@ of inner loops take all their values. A region may be larger than needed, never 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from compass_core.dataclass import dataclass
 from compassc.analysis.arith import Arith
 from compassc.analysis.simplify import Simplifier
 from compassc.analysis.structure import Interner

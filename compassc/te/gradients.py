@@ -9,8 +9,8 @@ from __future__ import annotations
 import math as python_math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from compass_core.dataclass import dataclass
 from compassc.analysis.structure import variables
 from compassc.ir import exprs as E
 from compassc.ir.errors import ExpressionError, ExpressionTypeError

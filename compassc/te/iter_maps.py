@@ -7,11 +7,12 @@ Indices are taken not to wrap. Extents are constants: what is not is refused wit
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from itertools import pairwise
 from math import prod
 
+from compass_core.dataclass import dataclass
 from compassc.analysis.arith import Arith
 from compassc.analysis.conditions import TRUE, conjuncts, joined
 from compassc.analysis.simplify import Simplifier

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from compass_core.dataclass import dataclass
 from compassc.analysis.conditions import nested
 from compassc.analysis.structure import variables
 from compassc.ir import exprs as E

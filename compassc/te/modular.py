@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import gcd, lcm
 
+from compass_core.dataclass import dataclass
 from compassc.analysis.conditions import conjuncts
 from compassc.ir import exprs as E
 from compassc.ir.exprs import Binary, Expr, IntImm, Var

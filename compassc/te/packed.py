@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from compass_core.dataclass import dataclass
 from compassc.ir import exprs as E
 from compassc.ir.dtypes import INT32, DataType, PointerType
 from compassc.ir.errors import ExpressionError, ExpressionTypeError

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from compass_core.dataclass import dataclass
 from compassc.analysis.conditions import nested
 from compassc.analysis.structure import variables
 from compassc.ir.dtypes import INT32

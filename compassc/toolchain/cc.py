@@ -9,10 +9,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from compass_core import files, switches
+from compass_core.dataclass import dataclass
 from compass_core.errors import excerpts
 from compass_core.files.cache import Cache, key_of
 from compass_core.hostcc import arrays, command, declared, host, origins, pch, provenance, sources

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Note, Span, ToolchainError, together
 from compass_core.hostcc import command
 

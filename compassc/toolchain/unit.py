@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from compass_core.dataclass import dataclass
 from compass_core.elf.hostcode import entry_symbol
 from compass_core.errors import CompassError, Span
 from compass_core.hostcc import factors, first_lanes, host, narrowing, promises

@@ -12,10 +12,10 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from compass_core import files, switches
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Span, ToolchainError, together
 from compass_core.hostcc import command
 from compass_core.targets import Target

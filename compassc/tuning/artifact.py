@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from compass_core import targets
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, flat
 from compassc import codegen, pass_manager, passes
 from compassc.analysis.interface import interface_of

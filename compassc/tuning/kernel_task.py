@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from compass_core.arrays import Array, NumpyDType
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, UsageError
 from compass_runtime.program import numpy_dtype
 from compassc.dsl.build_manager import BuildManager

@@ -11,7 +11,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from compass_core import targets
 from compass_core.bounded import Bounded
+from compass_core.dataclass import dataclass
 from compass_core.elf.hostcode import entry_symbol, make_text_blob
 from compass_core.errors import CompassError
 from compass_core.hostcc import host

@@ -7,11 +7,12 @@ of that which the last trials have brought, or, of tasks that were tried little,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compass_core import targets
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compassc.gbuilder.nodes import nodes_of
 from compassc.graph import Graph, LayerError

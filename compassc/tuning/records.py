@@ -7,11 +7,12 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from compass_core import files
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Finding, Span
 from compass_core.reading import jsontext
 from compass_core.reading.limits import TUNING_RECORD

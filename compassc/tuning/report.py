@@ -9,9 +9,9 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compassc.tuning.records import Record
 from compassc.tuning.space import Candidate, key_of

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from compass_core.dataclass import dataclass
 
 Metric = Literal["cycles", "seconds"]
 ERRORS = ("infeasible", "build", "wrong", "timeout", "crash")

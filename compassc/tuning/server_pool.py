@@ -5,10 +5,10 @@ Candidates are built here, by as many processes as measure; each of them has a s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compass_core.aipubin import write
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_runtime.rpc import request
 from compass_runtime.rpc.programs import RemoteProgram

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any, Protocol
 
 from compass_core import VERSION, targets
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compassc.tuning.space import Candidate, Space
 
 

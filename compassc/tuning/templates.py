@@ -23,11 +23,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import permutations, product
 from math import prod
 from typing import Any, overload
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import UsageError
 from compassc import topi
 from compassc.ir.exprs import IntImm

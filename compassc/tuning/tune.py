@@ -10,12 +10,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice, takewhile
 from math import log2
 from pathlib import Path
 from random import Random
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compassc.tuning import records
 from compassc.tuning.history import History, known_records

@@ -7,9 +7,10 @@ become C text here, and that text, the arguments and the right outputs go.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from compass_core.dataclass import dataclass
 from compassc.cluster import Cluster, Here, Lost
 from compassc.tuning.artifact import Artifact, Feed, Refused
 from compassc.tuning.cost.programs import features_of

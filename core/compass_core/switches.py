@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import Span, UsageError
 from compass_core.errors.suggest import help_for
 

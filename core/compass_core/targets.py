@@ -7,10 +7,11 @@ they are YAML all the same. Sizes are in bytes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache, lru_cache
 from pathlib import Path
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Span, UsageError
 from compass_core.errors.suggest import nearest
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
 
 from compass_core.arrays import Array, NumpyDType
+from compass_core.dataclass import dataclass
 from compass_core.operators import OPERATORS
 from compass_runtime.errors import RuntimeTypeError, RuntimeValueError
 from compass_runtime.ndarray import NDArray

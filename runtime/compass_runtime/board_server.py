@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 from compass_core import VERSION, files
+from compass_core.dataclass import dataclass
 from compass_core.errors import ToolchainError
 from compass_core.files.cache import Cache, key_of
 from compass_runtime import clibrary

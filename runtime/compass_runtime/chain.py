@@ -7,12 +7,12 @@ blocks are rows of a table with a row per sub-graph and a column per task, fille
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from compass_core.aipubin.fields import Scalar, encode, layout_of
 from compass_core.aipubin.layout import Subgraph
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_runtime import tcb
 from compass_runtime.tcb import TCB_SIZE, X2Init, X2SegMmu, X2Task, X3Grid, X3Group, X3Task

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from compass_core import files
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_core.reading import names
 from compass_runtime.arguments import Arguments, parameters_of

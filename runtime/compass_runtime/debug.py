@@ -10,11 +10,11 @@ import signal
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, ToolchainError, UsageError
 from compass_core.hostcc.command import DEBUG_FLAGS
 from compass_core.hostcc.foreign import is_trusted

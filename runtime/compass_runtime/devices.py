@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from compass_core import targets
 from compass_core.arrays import NumpyDType
+from compass_core.dataclass import dataclass
 from compass_core.switches import TARGET
 from compass_runtime.errors import RuntimeStateError, RuntimeValueError
 from compass_runtime.packed import get_global_func, register_func

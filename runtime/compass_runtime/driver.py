@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from compass_core.aipubin.layout import Kind, SubSection
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Note, Span
 from compass_runtime.job import Job, Slot
 from compass_runtime.program import Program

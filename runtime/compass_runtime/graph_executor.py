@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from compass_core.arrays import Array, NumpyDType
+from compass_core.dataclass import dataclass
 from compass_core.reading import jsontext
 from compass_runtime.devices import Device, cpu
 from compass_runtime.errors import RuntimeStateError, RuntimeValueError

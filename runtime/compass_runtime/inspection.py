@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compass_core.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compass_core.aipubin import AipuBin, tensor_memory
@@ -16,6 +15,7 @@ from compass_core.aipubin.dtypes import scalar_bits
 from compass_core.aipubin.fields import replace
 from compass_core.aipubin.layout import Area, Kind, Subgraph, SubSection
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_runtime.chain import Places, tcb_count, x2_chain, x3_chain
 from compass_runtime.faults import locate_fault

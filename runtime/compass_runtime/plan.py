@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from compass_core.aipubin import AipuBin
 from compass_core.aipubin.device import is_x3
 from compass_core.aipubin.layout import PAGE, Subgraph
+from compass_core.dataclass import dataclass
 from compass_runtime.chain import tcb_count
 from compass_runtime.memory import pages
 from compass_runtime.tcb import TCB_SIZE

@@ -7,7 +7,6 @@ import math
 import threading
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from compass_core.aipubin.dtypes import BY_CODE, DType
 from compass_core.aipubin.graphnote import GraphNote, NotedTensor, read_ends, read_note
 from compass_core.aipubin.layout import Kind, StaticSection, SubSection
 from compass_core.arrays import Array, NumpyDType
+from compass_core.dataclass import dataclass
 from compass_core.elf import elf64
 from compass_core.elf.hostcode import TextBlob, parse_text_blob
 from compass_core.errors import CompassError

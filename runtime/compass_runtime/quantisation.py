@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from compass_core.arrays import Array, NumpyDType
+from compass_core.dataclass import dataclass
 
 
 @dataclass(frozen=True)

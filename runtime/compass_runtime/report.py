@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from compass_core.dataclass import dataclass
 from compass_runtime.compare import Mismatch
 from compass_runtime.sizes import spell
 

@@ -7,7 +7,6 @@ another tensor's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from urllib.parse import quote, unquote
 
 from compass_core import files
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_core.reading import arrays
 from compass_runtime.compare import Measure, compare, measure

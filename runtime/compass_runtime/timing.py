@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from compass_core.dataclass import dataclass
 from compass_runtime.errors import RuntimeValueError
 from compass_runtime.packed import get_global_func
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
 from typing import Literal
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_sim.memory_map import describe
 

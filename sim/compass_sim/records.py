@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
+
+from compass_core.dataclass import dataclass
 
 RECORD = struct.Struct("<QQIIII")
 _NO_EVENT = 0xFF

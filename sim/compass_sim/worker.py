@@ -11,11 +11,11 @@ import socket
 import struct
 import time
 import weakref
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, final
 
 from compass_core import switches
 from compass_core.aiff.rules import assumption_bits
+from compass_core.dataclass import dataclass
 from compass_sim import memory_map
 from compass_sim.engine import engine_path
 from compass_sim.faults import (

@@ -6,13 +6,13 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 
 from compass_core import files
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compassc.tuning import cost
 from compassc.tuning import task as tuned

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import log2
 from random import Random
 from typing import TYPE_CHECKING, TypedDict
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compassc.ir.exprs import Expr, IntImm
 from compassc.ir.iter_vars import IterVar

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from compass_core.dataclass import dataclass
 from compassc import te
 from compassc.ir.exprs import IntImm
 from compassc.ir.iter_vars import IterVar

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from compass_core.dataclass import dataclass
 from compass_runtime.host_module import num_threads
 from compassc.targets import Target
 from compassc.te.schedule import Schedule

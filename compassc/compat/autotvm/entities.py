@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import permutations, product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from compass_core.dataclass import dataclass
 from compassc import te
 from compassc.ir.iter_vars import IterVar
 from compassc.te.schedule import Schedule

@@ -6,10 +6,10 @@ import os
 import shutil
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from compass_core import files
+from compass_core.dataclass import dataclass
 from compass_core.errors import UsageError
 from compassc.ir.errors import warn
 from compassc.quantizer import vendor

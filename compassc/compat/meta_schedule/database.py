@@ -7,12 +7,12 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 from compass_core import files
+from compass_core.dataclass import dataclass
 from compass_core.errors import UsageError
 from compassc.ir import IRModule, PrimFunc, structural_equal, structural_hash
 from compassc.ir import stmts as S

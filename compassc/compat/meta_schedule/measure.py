@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from compass_core.dataclass import dataclass
 from compass_runtime import get_global_func
 from compass_runtime.module import Module
 from compassc.ir import IRModule

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from compass_core.dataclass import dataclass
 from compassc.ir import IRModule as Lowered
 from compassc.pass_manager.context import PassContext
 from compassc.pass_manager.instruments import PassInstrument

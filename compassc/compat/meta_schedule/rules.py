@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from compass_core.dataclass import dataclass
 from compass_runtime import get_global_func
 from compass_runtime.host_module import num_threads
 from compassc.ir import stmts as S

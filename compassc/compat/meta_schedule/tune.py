@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
 
+from compass_core.dataclass import dataclass
 from compass_runtime.host_module import num_threads as processors
 from compassc.ir import IRModule, PrimFunc
 from compassc.targets import Target

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from compass_core.dataclass import dataclass
 
 from ... import te
 from ...ir.errors import ExpressionError

@@ -6,7 +6,6 @@ result that it would have; the reading `assumed` is the model's own.
 
 import io
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from compass_core import files
 from compass_core.aiff.rules import ASSUMPTIONS
 from compass_core.aiff.weights import pack
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compassc.dsl import BuildManager
 from compassc.dsl import script as S
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from compass_core.dataclass import dataclass
 from compass_core.reading.budget import Budget
 from compassc.importers.building import Building
 from compassc.importers.onnx.declare import CONSTANT_ONLY, TABLE

@@ -13,9 +13,10 @@ None and Refused: there is no layer of integers for this form, and it is compute
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from compass_core.dataclass import dataclass
 from compassc.importers.declare import Constant, Table
 from compassc.importers.onnx.operators.quantised import Levels, Quantised
 from compassc.importers.tflite.window import Steps

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import NamedTuple
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compassc.importers.onnx.operators.quantised import Quantised
 from compassc.importers.tflite.declare import EFFECTS, Handle
 from compassc.importers.tflite.source import Model, Node

@@ -8,8 +8,8 @@ Until then a statement stands for them, a call that names the memory which they 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import Span
 
 from ...analysis.buffers import size_of

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from compass_core.dataclass import dataclass
 from compassc.ir.dtypes import DataType
 
 from .values import Pointer

@@ -8,8 +8,8 @@ that all lanes share are one word. Bytes that are added alone are products with 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from compass_core.dataclass import dataclass
 from compassc.analysis.buffers import position
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S

@@ -7,8 +7,9 @@ constant (padding), the memory is filled with the constant first, unless all of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from compass_core.dataclass import dataclass
 from compassc.analysis.arith import SWAPPED
 from compassc.analysis.buffers import position
 from compassc.analysis.conditions import conjuncts, guarded

@@ -8,10 +8,11 @@ across the lanes after the loop. Products that are added to vectors of float32 a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from compass_core import targets
+from compass_core.dataclass import dataclass
 from compassc.analysis.arith import Linear
 from compassc.analysis.buffers import position
 from compassc.analysis.conditions import conjuncts, guarded

@@ -7,12 +7,12 @@ the graph of layers that two of its attributes name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray as Array
 
+from compass_core.dataclass import dataclass
 from compassc.graph import Graph, Tensor, files
 from compassc.quantizer.model import Outcome, quantize_model
 from compassc.quantizer.settings import Settings

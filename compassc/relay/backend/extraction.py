@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import UsageError
 from compassc.relay.backend.build import given_module, host_of, lowered, one_target
 from compassc.relay.backend.kernels import Chosen, Kernels, expressed

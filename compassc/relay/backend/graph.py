@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from compass_core.dataclass import dataclass
 from compass_runtime import graph_executor
 from compass_runtime.module import Module
 from compass_runtime.ndarray import NDArray

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
 
+from compass_core.dataclass import dataclass
 from compass_runtime.module import Module
 from compass_runtime.packed import get_global_func
 from compassc import services, te

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, ErrorGroup, Span, UsageError
 from compass_core.errors.suggest import help_for
 from compass_runtime.module import Module

@@ -8,12 +8,12 @@ that sums can reach at the same places.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray as Array
 
+from compass_core.dataclass import dataclass
 from compassc.importers.onnx.operators.quantised import Levels, Quantised, plain_levels
 from compassc.importers.onnx.operators.quantised_forms import convolution, int32_biases, product
 from compassc.importers.values import Refused, Value

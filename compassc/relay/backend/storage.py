@@ -7,9 +7,9 @@ storages of their own. The order is that of evaluation: parameters, then the bod
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_runtime.devices import cpu
 from compass_runtime.program import numpy_dtype

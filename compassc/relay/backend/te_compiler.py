@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_runtime.packed import PackedFunc
 from compassc import te

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from compass_core.dataclass import dataclass
 from compassc.relay.dataflow_pattern.matcher import Matcher, NodeMap
 from compassc.relay.dataflow_pattern.patterns import (
     AltPattern,

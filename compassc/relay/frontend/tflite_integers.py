@@ -10,11 +10,12 @@ None: the operator is computed of the real numbers that the integers stand for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compassc.importers.onnx.operators.quantised import Levels
 from compassc.importers.onnx.window import Asked, Window
 from compassc.importers.tflite.endings import Ending, bounds

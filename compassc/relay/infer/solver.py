@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compassc.relay.attributes import Attrs
 from compassc.relay.expr import Expr

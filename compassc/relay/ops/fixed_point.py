@@ -7,11 +7,12 @@ import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionError
 from compassc.layers import arithmetic

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from compass_core.dataclass import dataclass
 from compassc.relay.attributes import Attrs
 from compassc.relay.builders import call
 from compassc.relay.expr import Call, Expr, Function

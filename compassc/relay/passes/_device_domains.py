@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from compass_core.dataclass import dataclass
 from compassc.relay.analysis.wellformed import ON_DEVICE
 from compassc.relay.attributes import PARAM_DEVICES, RESULT_DEVICE, Attrs
 from compassc.relay.errors import DiagnosticError

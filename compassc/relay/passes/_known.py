@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from compass_core.dataclass import dataclass
 from compassc.relay.expr import Constant, Constructor, Expr, Function, Let, Tuple, Var
 from compassc.relay.interpreter import ConstructorValue
 from compassc.relay.operators import Op

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from compass_core.dataclass import dataclass
 from compassc.relay.attributes import Attrs
 from compassc.relay.layouts import Layout, layout
 from compassc.relay.operators import Op, OpPattern

@@ -7,8 +7,8 @@ these are brought back (`layout_transform`, once per value and layout).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from compass_core.dataclass import dataclass
 from compassc.relay.builders import call
 from compassc.relay.expr import Call, Expr, Function, Tuple, TupleGetItem
 from compassc.relay.layouts import layout

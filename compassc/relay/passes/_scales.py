@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from compass_core.dataclass import dataclass
 from compassc.relay.builders import call
 from compassc.relay.expr import Call, Constant, Expr, Function
 from compassc.relay.layouts import layout

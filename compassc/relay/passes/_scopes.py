@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from compass_core.dataclass import dataclass
 from compassc.relay.expr import Constructor, Expr, Function, GlobalVar, If, Let, Match, Var
 from compassc.relay.operators import Op
 from compassc.relay.visit import children, post_order, with_children

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compassc.ir.errors import ExpressionError
 from compassc.relay.expr import Expr
 from compassc.relay.qnn.arithmetic import value

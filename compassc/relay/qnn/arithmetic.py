@@ -5,11 +5,10 @@ Numbers are given with the scale and the zero point that they have: scalars, or 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionError
 from compassc.relay.builders import call

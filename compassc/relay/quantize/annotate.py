@@ -7,10 +7,11 @@ A rule (call, args, context) is given a call of an operator and its arguments, o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from compass_core.dataclass import dataclass
 from compassc.relay.builders import call
 from compassc.relay.expr import Call, Constant, Expr
 from compassc.relay.op import REGISTERED, registrar

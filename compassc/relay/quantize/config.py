@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import IntEnum
 from types import TracebackType
 
+from compass_core.dataclass import dataclass
 from compass_core.errors.suggest import help_for
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionError

@@ -4,8 +4,8 @@ input of what follows it, and kernels end there."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from compass_core.dataclass import dataclass
 from compassc.relay.builders import call
 from compassc.relay.expr import Call, Constant, Expr, Tuple
 from compassc.relay.operators import op_name

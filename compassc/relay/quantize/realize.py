@@ -7,11 +7,12 @@ would, it is computed in wider integers, at a coarser scale, or refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import ceil, frexp, prod
 
 import numpy as np
 
+from compass_core.dataclass import dataclass
 from compassc.ir.dtypes import dtype as data_type
 from compassc.ir.errors import ExpressionError
 from compassc.relay.builders import call

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from compass_core.dataclass import dataclass
 from compassc.ir.errors import ExpressionError
 from compassc.relay.builders import build
 from compassc.relay.expr import Expr, Function

@@ -6,13 +6,13 @@ import bisect
 import linecache
 import math
 import re
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compass_core.errors import Span
 from compass_core.reading.limits import TEXT_BYTES
 from compassc.relay.errors import DiagnosticError

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from compass_core.dataclass import dataclass
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, Expr, IntImm
 from compassc.ir.iter_vars import IterVar

@@ -8,9 +8,10 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_core.operators import OPERATORS
 from compass_core.reading import jsontext

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from compass_core.dataclass import dataclass
 from compassc.te.errors import ScheduleError
 
 

@@ -7,13 +7,13 @@ of the logarithm of costs multiplies powers of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from math import log2
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compass_core.dataclass import dataclass
 from compass_runtime.profile.costs import op_classes
 from compass_runtime.profile.regions import cost
 from compassc.tuning.cost.nest import Access, Nest, Piece, Transfer, class_names, loop_nest, units

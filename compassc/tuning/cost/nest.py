@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 
 from compass_core import targets
+from compass_core.dataclass import dataclass
 from compass_runtime.profile.costs import CostModel, cost_model, op_classes
 from compass_runtime.profile.regions import Op, Region
 from compassc.analysis.statements import is_const

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import log2
 from random import Random
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from compass_core.dataclass import dataclass
 from compassc.tuning import cost
 from compassc.tuning.cost.programs import features_of
 from compassc.tuning.measure import Result

@@ -7,10 +7,11 @@ with the question whether it applies to a graph. They know the memories of an NP
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from math import prod
 
+from compass_core.dataclass import dataclass
 from compass_core.targets import Target
 from compassc import te
 from compassc.ir.exprs import FloatImm, IntImm, Select

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, cached_property
 from pathlib import Path
 
 from compass_core import targets
+from compass_core.dataclass import dataclass
 from compass_core.errors import UsageError
 
 CONTROL, PARAMETER, ACTIVATION = "c", "p", "a"

@@ -6,10 +6,11 @@ its rule gives), or has to have its default: a start that sets it to anything el
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
+
+from compass_core.dataclass import dataclass
 
 from .registers import CONTROL, Field, Register, Unit, units_of
 

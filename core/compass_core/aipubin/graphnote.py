@@ -6,10 +6,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from compass_core.aipubin.dtypes import BY_NAME
+from compass_core.dataclass import dataclass
 from compass_core.reading.names import is_label
 
 FORMAT = "compassc-graph/1"

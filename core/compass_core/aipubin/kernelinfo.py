@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 from compass_core import PARAMS_FORMAT
 from compass_core.aipubin.dtypes import DType, element_dtype
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_core.reading import jsontext, names
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from compass_core.aipubin import layout as lay
 from compass_core.aipubin.device import core_count, detailed_target
 from compass_core.aipubin.fields import AipuBinError, Cursor, Records, decode, encode
 from compass_core.aipubin.kernelinfo import KernelInfo
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_core.files.pieces import Pieces
 

@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 
 from compass_core.confine.child import REFUSED
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 
 MEANS: tuple[str, ...] = ("landlock", "namespace")

@@ -13,9 +13,9 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_core.reading.names import is_symbol
 

@@ -7,7 +7,9 @@ Every error carries what is wrong, where (a `Span` of the user's file), why (not
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from compass_core.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ of that range), `["addr", pointer, bytes]`, and those that `machine` and `values
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_core.extents.structure import Code, Program, Term
 from compass_core.operators import OPERATORS

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from compass_core.dataclass import dataclass
 
 from .structure import Code
 from .values import Address, Env, Form, add, scale

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias, TypedDict
+
+from compass_core.dataclass import dataclass
 
 Term: TypeAlias = "int | float | str | list[Term] | None"
 """An expression as JSON: a number, a variable, or a word and its parts."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from compass_core.dataclass import dataclass
 from compass_core.operators import OPERATORS, wrap
 
 LIMIT = 1 << 64

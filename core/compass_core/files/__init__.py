@@ -8,13 +8,13 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass
 from functools import partial
 from io import FileIO
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_core.files import claims
 from compass_core.files.pieces import Piece, Pieces, Stored

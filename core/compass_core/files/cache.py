@@ -13,10 +13,10 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from compass_core import files, switches
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 
 _SUM = ".sum"

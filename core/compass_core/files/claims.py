@@ -11,9 +11,10 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import UsageError
 
 CODE = "output-is-input"

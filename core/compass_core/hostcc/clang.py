@@ -14,12 +14,12 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compass_core import switches
+from compass_core.dataclass import dataclass
 from compass_core.errors import ToolchainError
 from compass_core.files.cache import Cache, key_of
 

@@ -6,11 +6,11 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from platform import machine
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, ToolchainError
 from compass_core.files.cache import key_of
 from compass_core.hostcc import host

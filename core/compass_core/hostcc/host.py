@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from compass_core import switches
+from compass_core.dataclass import dataclass
 from compass_core.elf.elf64 import section
 from compass_core.errors import UsageError
 

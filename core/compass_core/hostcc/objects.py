@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from compass_core.dataclass import dataclass
 from compass_core.hostcc import command, divisions
 
 TO_REPRESENTATION = ("-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes")

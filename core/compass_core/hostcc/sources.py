@@ -13,10 +13,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from compass_core import targets
+from compass_core.dataclass import dataclass
 from compass_core.elf.elf64 import section
 from compass_core.errors import CompassError
 from compass_core.hostcc import declared

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from mmap import mmap
 
+from compass_core.dataclass import dataclass
 from compass_runtime.checks.modes import Modes
 from compass_runtime.job import Buffer
 from compass_sim import memory_map

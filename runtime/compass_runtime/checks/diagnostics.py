@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Finding, Note, Span, races
 from compass_core.hostcc import arrays, origins
 from compass_runtime.checks.area import Access, Accessor, Kind, Memory, MemoryLocation

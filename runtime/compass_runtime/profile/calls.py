@@ -6,9 +6,9 @@ import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from compass_core.dataclass import dataclass
 from compass_core.reading import jsontext
 from compass_runtime.errors import RuntimeValueError
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from compass_core.aipubin.device import is_x3
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_core.hostcc.sources import read_sources
 from compass_runtime.profile.costs import CostModel, cost_model, op_classes

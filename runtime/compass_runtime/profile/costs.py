@@ -7,12 +7,12 @@ those that are no operation's classes.yaml.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from compass_core import targets
 from compass_core.costs import estimates, listed
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 
 

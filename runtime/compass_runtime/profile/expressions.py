@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from compass_core.dataclass import dataclass
 from compass_runtime.profile import syntax
 from compass_runtime.profile.costs import class_of, op_classes
 from compass_runtime.profile.parse import OWN, Node, Text

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from compass_core.dataclass import dataclass
 from compass_core.elf.hostcode import entry_symbol
 from compass_core.errors import ToolchainError
 from compass_core.hostcc import factors

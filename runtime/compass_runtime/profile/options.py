@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compass_core import files
+from compass_core.dataclass import dataclass
 from compass_core.errors import UsageError
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import bisect
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from compass_core.dataclass import dataclass
 from compass_core.hostcc.command import behind_header
 from compass_core.hostcc.foreign import STDIN, examine
 from compass_core.hostcc.sources import Source

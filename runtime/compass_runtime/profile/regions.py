@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from compass_core.dataclass import dataclass
 from compass_runtime.profile.costs import op_classes
 
 if TYPE_CHECKING:

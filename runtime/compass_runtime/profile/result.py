@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from compass_core.aipubin.device import is_x3
+from compass_core.dataclass import dataclass
 from compass_core.elf.hostcode import ENTRY_PREFIX
 from compass_core.errors import CompassError
 from compass_core.hostcc.sources import read_sources

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
+from compass_core.dataclass import dataclass
 from compass_runtime.profile.regions import Location
 from compass_runtime.profile.result import Profile
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from compass_core.aipubin.device import is_x3
+from compass_core.dataclass import dataclass
 from compass_runtime.profile.collect import NOWHERE, Step, Task
 from compass_runtime.profile.costs import CostModel
 from compass_runtime.profile.regions import Location

@@ -12,10 +12,10 @@ import os
 import ssl
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from compass_core import files
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, UsageError
 from compass_core.hostcc.provenance import state_folder
 

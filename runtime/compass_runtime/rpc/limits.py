@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeVar
+
+from compass_core.dataclass import dataclass
 
 T = TypeVar("T")
 _MOST_FILES = 1 << 14

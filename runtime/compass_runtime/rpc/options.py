@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import UsageError
 from compass_runtime.rpc import connect, connect_tracker
 from compass_runtime.rpc.access import parse_address

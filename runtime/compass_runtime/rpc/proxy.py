@@ -14,10 +14,11 @@ import ssl
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from compass_core.dataclass import dataclass
 from compass_runtime.rpc import access
 from compass_runtime.rpc.access import Credentials, Token
 from compass_runtime.rpc.channel import GREETING_SECONDS

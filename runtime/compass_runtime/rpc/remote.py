@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compass_runtime.devices import ATTRIBUTES, Device
 from compass_runtime.errors import MissingFunction, RuntimeValueError
 from compass_runtime.packed import PackedFunc

@@ -21,10 +21,11 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_runtime.packed import list_global_func_names
 from compass_runtime.rpc import access, hops

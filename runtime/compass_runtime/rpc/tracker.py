@@ -8,10 +8,11 @@ import secrets
 import ssl
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import UnionType
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import UsageError
 from compass_runtime.rpc import access
 from compass_runtime.rpc.access import Token
@@ -32,7 +33,7 @@ class _Free:
     match: str
 
 
-@dataclass(eq=False, order=False)
+@dataclass(eq=False)
 class _Wanted:
     """A client that waits for one."""
 

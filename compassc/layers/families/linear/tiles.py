@@ -7,7 +7,6 @@ channels, in chunks of words; the weights of a chunk come in segments of window 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
 from operator import itemgetter
@@ -16,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.dataclass import dataclass
 from compass_core.targets import Target
 from compassc.graph import Layer, LayerError
 from compassc.layers.arranged import Arranged

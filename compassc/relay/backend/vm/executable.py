@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from compass_core.dataclass import dataclass
 from compass_core.errors import UsageError
 from compass_core.errors.suggest import help_for
 from compass_runtime.module import LOADER, RUNNABLE, SERIALIZABLE, HostModule, Module

@@ -5,9 +5,11 @@ Registers are numbered per function; its parameters are the first ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import Enum
 from typing import Any, ClassVar
+
+from compass_core.dataclass import dataclass
 
 
 class Kind(Enum):
