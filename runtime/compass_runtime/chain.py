@@ -89,7 +89,7 @@ def x2_chain(subgraphs: tuple[Subgraph, ...], places: Places, tasks: int, cores:
         head = places.tcbs + len(chain)
         asid = _asids(places.weights[subgraphs[run[0]].bss_index])
         init = X2Init(flag=min(2 * heads - 3, 3) << 16, next=head + heads * TCB_SIZE, asid=asid)
-        chain += encode(init) + encode(X2SegMmu()) * (heads - 1) + table[run[0] : run[-1] + 1].tobytes()
+        chain += encode(init) + _blank(X2SegMmu) * (heads - 1) + table[run[0] : run[-1] + 1].tobytes()
     return chain
 
 
@@ -191,6 +191,12 @@ def _dtype(cls: type) -> np.dtype[np.void]:
 
     numbers = [item for item in layout_of(cls).items if isinstance(item, Scalar)]
     return np.dtype([(item.name, f"<{item.fmt}", (item.repeat,) if item.repeat else ()) for item in numbers])
+
+
+@lru_cache
+def _blank(cls: type) -> bytes:
+    """A block whose values are all as the class has them."""
+    return encode(cls())
 
 
 def _row(cls: type, **values: object) -> np.generic:

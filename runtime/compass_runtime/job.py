@@ -473,9 +473,9 @@ class Job:
         reuses = [section for bss in content.features.bss for section in bss.reuses]
         patch_references(params, desc, zip(reuses, (base + at for at in plan.reuses), strict=True))
         patch_references(params, desc, graph.statics)
-        for subgraph, offsets in zip(content.subgraphs, plan.private_buffers, strict=True):
-            placed = zip(subgraph.private_buffers, (base + at for at in offsets), strict=True)
-            patch_references(params, desc, placed)
+        private = [buffer for subgraph in content.subgraphs for buffer in subgraph.private_buffers]
+        places = [base + at for offsets in plan.private_buffers for at in offsets]
+        patch_references(params, desc, zip(private, places, strict=True))
         device.write(starts["params"], params)
         device.write(starts["desc"], desc)
         if content.global_params:

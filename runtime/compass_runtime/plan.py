@@ -74,7 +74,7 @@ def job_plan(content: AipuBin, sizes: Sequence[int], tasks: int, gap: int = 0) -
     data_bytes = [0] * set_count
     for g, s in zip(graphs, sets, strict=True):
         data_bytes[s] = max(data_bytes[s], pages(g.private_data_size))
-    workspace = _workspace(graphs, gap)
+    workspace, private = _workspace(graphs, gap)
     tcbs = tcb_count(graphs, tasks, content.cores, is_x3(content.target))
     reuses = _offsets(sizes, gap)
     buffers = {
@@ -82,14 +82,7 @@ def job_plan(content: AipuBin, sizes: Sequence[int], tasks: int, gap: int = 0) -
         "params": len(content.params),
         "desc": len(content.desc),
         "tcbs": tcbs * TCB_SIZE,
-        "private": max(
-            (
-                at + pages(b.size) + gap
-                for graph, offsets in zip(graphs, workspace, strict=True)
-                for at, b in zip(offsets, graph.private_buffers, strict=True)
-            ),
-            default=0,
-        ),
+        "private": private,
         "reuse": reuses[-1] + OVERREAD,
         "printf": len(graphs) * PAGE,
         "stack": set_count * tasks * stack,
@@ -125,17 +118,18 @@ def _offsets(sizes: Sequence[int], gap: int = 0) -> list[int]:
     return starts
 
 
-def _workspace(graphs: Sequence[Subgraph], gap: int = 0) -> list[list[int]]:
-    """Offsets of the private buffers in the workspace, which is free again where a sub-graph waits for all."""
-    placed, at = [], 0
+def _workspace(graphs: Sequence[Subgraph], gap: int = 0) -> tuple[list[list[int]], int]:
+    """Offsets of the private buffers in the workspace, which is free again where a sub-graph waits for all, and its size."""
+    placed, at, size = [], 0, 0
     for graph in graphs:
         at = 0 if graph.precursors is None else at
         starts = []
         for buffer in graph.private_buffers:
             starts.append(at + gap)
             at += pages(buffer.size) + gap
+            size = max(size, at + gap)
         placed.append(starts)
-    return placed
+    return placed, size
 
 
 def _model_param_bytes(content: AipuBin) -> int:

@@ -372,8 +372,9 @@ def load_graph(content: AipuBin, device: Device, gap: int = 0) -> LoadedGraph:
     weights, statics = [], []
     for bss in content.features.bss:
         bases: dict[bool, int] = {}
+        kinds = [section.zero_copy for section in bss.statics]
         for zero_copy in (False, True):
-            size, offsets = _constants(bss.statics, zero_copy, gap)
+            size, offsets = _constants(bss.statics, [i for i, kind in enumerate(kinds) if kind is zero_copy], gap)
             if offsets:
                 base = bases[zero_copy] = place(size, OVERREAD)
                 statics += [(bss.statics[i], base + at) for i, at in offsets.items()]
@@ -383,13 +384,13 @@ def load_graph(content: AipuBin, device: Device, gap: int = 0) -> LoadedGraph:
     return LoadedGraph(device, text, const_data, tuple(weights), tuple(statics), tuple(owned))
 
 
-def _constants(sections: Sequence[StaticSection], zero_copy: bool, gap: int) -> tuple[int, dict[int, int]]:
+def _constants(sections: Sequence[StaticSection], chosen: Sequence[int], gap: int) -> tuple[int, dict[int, int]]:
     """How many bytes the constants of one kind take, and where each section starts in them."""
     size, offsets = gap, {}
-    for i, section in enumerate(sections):
-        if section.zero_copy == zero_copy:
-            offsets[i] = size = -(-size // section.align) * section.align
-            size += section.size + gap
+    for i in chosen:
+        section = sections[i]
+        offsets[i] = size = -(-size // section.align) * section.align
+        size += section.size + gap
     return size, offsets
 
 

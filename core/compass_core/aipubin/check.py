@@ -16,25 +16,20 @@ if TYPE_CHECKING:
     from compass_core.aipubin.model import AipuBin
 
     _Section = lay.StaticSection | lay.ReuseSection
+    _Listed = list[tuple[str, str, int, _Section]]
 
 
 def check(content: AipuBin) -> None:
     """AipuBinError for the first rule that `content` breaks."""
-    for rule in (
-        _device,
-        _text,
-        _bss,
-        _statics,
-        _sizes,
-        _references,
-        _tensors,
-        _subgraphs,
-        _remap,
-        _gm,
-        _segmmu,
-        _dynamic,
-        _extra_weights,
-    ):
+    for rule in (_device, _text, _bss, _statics):
+        rule(content)
+    listed = list(_sections(content))
+    _sizes(listed)
+    _references(content, listed)
+    for rule in (_tensors, _subgraphs, _remap, _gm):
+        rule(content)
+    _segmmu(content, listed)
+    for rule in (_dynamic, _extra_weights):
         rule(content)
 
 
@@ -122,9 +117,9 @@ def _sections(content: AipuBin) -> Iterator[tuple[str, str, int, _Section]]:
             yield "subgraphs", f"subgraphs[{g}].private_buffers", s, buffer
 
 
-def _sizes(content: AipuBin) -> None:
+def _sizes(listed: _Listed) -> None:
     total = 0
-    for note, at, s, section in _sections(content):
+    for note, at, s, section in listed:
         total += -(-section.size // lay.PAGE) * lay.PAGE
         for i, sub in enumerate(section.subs):
             if sub.offset + sub.size > section.size:
@@ -137,9 +132,9 @@ def _sizes(content: AipuBin) -> None:
         raise _fail("fmlist", "sections", f"{total} bytes in all do not fit the device's {lay.REGION_SIZE} bytes")
 
 
-def _references(content: AipuBin) -> None:
+def _references(content: AipuBin, listed: _Listed) -> None:
     params, desc = len(content.params), len(content.desc)
-    for note, at, s, section in _sections(content):
+    for note, at, s, section in listed:
         for i, sub in enumerate(section.subs):
             for reference in sub.references:
                 limit = params if reference < params else params + desc
@@ -153,8 +148,14 @@ def _references(content: AipuBin) -> None:
 
 
 def _tensors(content: AipuBin) -> None:
+    found: dict[int, list[int]] = {kind: [] for kind in lay.INDEXED_KINDS}
+    for bss in content.features.bss:
+        for section in bss.reuses:
+            for sub in section.subs:
+                if sub.type in found:
+                    found[sub.type].append(sub.id)
     for kind in lay.INDEXED_KINDS:
-        ids = [s.id for s in content.sub_sections(kind)]
+        ids = sorted(found[kind])
         if ids != list(range(len(ids))):
             raise _fail(
                 "fmlist",
@@ -246,12 +247,12 @@ def _gm(content: AipuBin) -> None:
                 )
 
 
-def _segmmu(content: AipuBin) -> None:
+def _segmmu(content: AipuBin, listed: _Listed) -> None:
     """One configuration for all cores or one per core; patched control words exist."""
     count = len(content.segmmu)
     if count not in (0, 1, content.cores):
         raise _fail("segmmu", "count", f"{count} configurations for {content.cores} cores", offset=0)
-    for note, at, s, section in _sections(content):
+    for note, at, s, section in listed:
         for i, sub in enumerate(section.subs):
             if sub.type == _SEGMMU and (sub.id & 0xFF > 1 or sub.id >> 8 & 0xFF > 3):
                 raise _fail(

@@ -8,7 +8,7 @@ that are left allow, and every error names the place, the field and the offset.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from functools import cache
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -103,8 +103,11 @@ class Cursor:
 
     def number(self, fmt: str, field: str) -> Any:
         """The next value of the struct format `fmt`."""
-        coding = _coding(fmt)
-        return coding.unpack(self.take(coding.size, field))[0]
+        coding, start = _coding(fmt), self.pos
+        if start + coding.size > len(self.data):
+            return coding.unpack(self.take(coding.size, field))[0]
+        self.pos = start + coding.size
+        return coding.unpack_from(self.data, start)[0]
 
     def too_many(self, length: int, item_size: int, name: str) -> AipuBinError:
         """The error for the list `name` whose count says more than the bytes that are left."""
@@ -168,8 +171,7 @@ class Records(NamedTuple):
             raise cursor.too_many(length, layout.min_size, self.name)
         items: list[Any] = []
         cursor.path.append((self.name, items))
-        for _ in range(length):
-            items.append(layout.decode(cursor))
+        layout.decode(cursor, length, items)
         cursor.path.pop()
         return tuple(items)
 
@@ -247,16 +249,7 @@ class _Run:
             at += scalar.repeat or 1
         self.group = itemgetter(*picks, slice(0)) if at > len(picks) else None
 
-    def decode(self, cursor: Cursor) -> Iterable[tuple[str, Any]]:
-        """Names and values of the scalars; the length of a list has the name of the list."""
-        try:
-            raw = self.unpack(cursor.data, cursor.pos)
-        except struct.error:
-            raise self._short(cursor) from None
-        cursor.pos += self.size
-        return zip(self.names, self.group(raw) if self.group else raw)
-
-    def _short(self, cursor: Cursor) -> AipuBinError:
+    def short(self, cursor: Cursor) -> AipuBinError:
         """The error for the first scalar that the remaining bytes do not hold."""
         offset = cursor.pos
         for scalar in self.scalars:
@@ -317,17 +310,27 @@ class Layout:
         if run:
             self.steps.append(_Run(run))
         self.min_size = sum(map(_least, self.steps))
+        self._reading = [(s, "", None) if isinstance(s, _Run) else (None, s.name, s.decode) for s in self.steps]
 
-    def decode(self, cursor: Cursor) -> Any:
-        values: dict[str, Any] = {}
-        for step in self.steps:
-            if isinstance(step, _Run):
-                values.update(step.decode(cursor))
-            else:
-                values[step.name] = step.decode(cursor, values.get(step.name, 0))
-        made: Any = object.__new__(self.cls)
-        object.__setattr__(made, "__dict__", values)
-        return made
+    def decode(self, cursor: Cursor, length: int, items: list[Any]) -> None:
+        """Adds so many records to `items`. One loop for all of them, since a file has hundreds; the length of a list has the
+        name of the list until the list is there."""
+        data, cls, create, give = cursor.data, self.cls, object.__new__, object.__setattr__
+        for _ in range(length):
+            values: dict[str, Any] = {}
+            for run, name, read in self._reading:
+                if run is not None:
+                    try:
+                        raw = run.unpack(data, cursor.pos)
+                    except struct.error:
+                        raise run.short(cursor) from None
+                    cursor.pos += run.size
+                    values.update(zip(run.names, run.group(raw) if run.group else raw))
+                elif read is not None:
+                    values[name] = read(cursor, values.get(name, 0))
+            made: Any = create(cls)
+            give(made, "__dict__", values)
+            items.append(made)
 
     def encode(self, obj: object) -> bytes:
         parts = []
@@ -404,8 +407,9 @@ def layout_of(cls: type) -> Layout:
 
 def decode(cls: type[T], cursor: Cursor) -> T:
     """Reads one record of class `cls`; AipuBinError when the bytes do not hold one."""
-    value: T = _LAYOUTS[cls].decode(cursor)
-    return value
+    made: list[T] = []
+    _LAYOUTS[cls].decode(cursor, 1, made)
+    return made[0]
 
 
 def encode(obj: object) -> bytes:

@@ -227,7 +227,7 @@ def _read_dependencies(cursor: Cursor, field: str) -> tuple[int, ...] | None:
         return None
     if not 0 <= value <= 4:
         raise cursor.fail(f"{field} count", f"{value} is neither -1 (all) nor 0 to 4", cursor.pos - 4)
-    return struct.unpack(f"<{value}I", cursor.take(4 * value, field))
+    return struct.unpack(f"<{value}I", cursor.take(4 * value, field)) if value else ()
 
 
 def _write_dependencies(value: tuple[int, ...] | None) -> bytes:
