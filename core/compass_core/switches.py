@@ -297,7 +297,7 @@ def check() -> None:
     it a bad value. Other variables that begin as ours do are those of other programs."""
     names = [switch.variable for switch in SWITCHES] + [_CONFIG_VARIABLE]
     for variable in os.environ:
-        if variable.startswith(PREFIX) and variable != _CONFIG_VARIABLE:
+        if variable.startswith(PREFIX) and variable not in names:
             _refuse_misspelt(variable, names)
     for _ in settings():
         continue

@@ -11,7 +11,7 @@ import pytest
 
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.declare import evaluate
-from compassc.layers.families.linear.formats import signed_sums
+from compassc.layers.families.linear.formats import in_bytes, integer_format, signed_sums
 from compassc.layers.kernels import kernel_of
 from tests.choosing import some
 from tests.layers.harness import run
@@ -440,3 +440,27 @@ def test_signed_sums_of_many_weights_are_those_of_whole_numbers():
         positive, negative = signed_sums(weights)
         assert positive.tolist() == [sum(w for w in row if w > 0) for row in rows]
         assert negative.tolist() == [sum(w for w in row if w < 0) for row in rows]
+
+
+def test_formats_of_weights_as_they_are_stored_are_those_of_whole_numbers(source):
+    """Bytes are not widened before their format is known; in every format they are the numbers that they were."""
+    found = set()
+    for kind, (stored, most), depth in product((*BYTES, *SHORTS), (("int8", 127), ("uint8", 255)), (3, 600, 9000)):
+        weights = source.integers(most - 3, most + 1, (2, depth)).astype(stored)
+        biases = source.integers(-500, 500, 2)
+        f, wide = (
+            integer_format(Tensor("x", (1, depth), kind), w, biases, 0) for w in (weights, weights.astype("int64"))
+        )
+        assert (f.staged, f.pair, f.low, f.high) == (wide.staged, wide.pair, wide.low, wide.high)
+        assert f.planes.dtype == wide.planes.dtype and np.array_equal(f.planes, wide.planes)
+        assert f.start.tolist() == wide.start.tolist()
+        assert np.array_equal(sum(p.astype("int64") << 8 * i for i, p in enumerate(f.planes)), weights)
+        found.add((f.staged, f.pair, len(f.planes)))
+    assert found == {("uint8", False, 1), ("int16", False, 1), ("int16", True, 1)}
+
+
+def test_weights_in_bytes_are_the_weights(source):
+    for kind in ("int8", "uint8", "int16", "int64"):
+        weights = source.integers(-128 * (kind != "uint8"), 128, (4, 9)).astype(kind)
+        low, high = in_bytes(weights).astype("int64")
+        assert np.array_equal(low + 256 * high, weights) and low.min() >= 0

@@ -24,6 +24,7 @@ from compassc.layers.families.linear.formats import (
     WORD,
     Format,
     format_of,
+    in_bytes,
     integer_format,
     signed_sums,
     sums_range,
@@ -59,7 +60,7 @@ def _of_words(layer: Layer, s: Shape) -> Format:
     least, most = sums_range(signed_sums(weights), np.zeros_like(biases), low, high)
     largest = max(-int(least.min()), int(most.max()))
     if largest >= 1 << 31 or _beyond(biases, f.low, f.high):
-        return f._replace(staged=WORD, planes=np.stack([weights & 255, weights >> 8]).astype(np.int32), start=biases)
+        return f._replace(staged=WORD, planes=in_bytes(weights).astype(np.int32), start=biases)
     kind = FLOAT if largest < 1 << 24 else WORD
     return f._replace(staged=kind, planes=weights[None].astype(kind), start=biases)
 

@@ -19,8 +19,8 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.families.linear.reference import (
     biases_around_shift,
+    compact_weights,
     has_ahead_shift,
-    narrow_weights,
     summed_biases,
     zero_points_apart,
 )
@@ -69,7 +69,7 @@ def terms_of(layer: Layer, s: Shape) -> tuple[Array, Array, int | None]:
         weights = layer.constant("weights").astype(np.int64) - layer.integer("w_zero_point", 0)
         biases = biases - fill * weights.reshape(weights.shape[0], -1).sum(1)
     else:
-        weights = narrow_weights(layer)
+        weights = compact_weights(layer)
     if layer.type != "ConvInteger" and has_ahead_shift(layer):
         biases, _ = biases_around_shift(layer, s.outputs)
     return filters_of(s, layer, weights), biases, fill if s.has_border else None
@@ -114,12 +114,12 @@ def integer_format(x: Tensor, weights: Array, biases: Array, fill: int | None, p
         offset = 128 if x.dtype == "int8" else 0
         start = biases - offset * totals
         if _fits(*sums_range(signed, start, lows + offset, highs + offset)):
-            return Format(BYTE, weights.astype(np.int8)[None], start, False, *span)
+            return Format(BYTE, weights.astype(np.int8, copy=False)[None], start, False, *span)
     offset = -32768 if x.dtype == "uint16" else 0
     start = biases - offset * totals
     small = -32768 <= least and most <= 32767
     if small and _fits(start, start) and _fits(*sums_range(signed, start, lows + offset, highs + offset)):
-        return Format(SHORT, weights.astype(np.int16)[None], start, False, *span)
+        return Format(SHORT, weights.astype(np.int16, copy=False)[None], start, False, *span)
     if not pairs:
         raise LayerError("its sums do not fit 32 bits, which no kernel here computes with")
     largest = max(-least, most)
@@ -127,9 +127,14 @@ def integer_format(x: Tensor, weights: Array, biases: Array, fill: int | None, p
         raise LayerError("its sums do not fit 48 bits, which no kernel here computes with")
     widest = max(abs(lows + offset), abs(highs + offset))
     if small and widest * largest * 2 * segment_words() <= INT32[1]:
-        return Format(SHORT, weights.astype(np.int16)[None], start, True, *span)
-    bytes_of = np.stack([weights & 255, weights >> 8]).astype(np.int16)
-    return Format(SHORT, bytes_of, start, True, *span)
+        return Format(SHORT, weights.astype(np.int16, copy=False)[None], start, True, *span)
+    return Format(SHORT, in_bytes(weights).astype(np.int16, copy=False), start, True, *span)
+
+
+def in_bytes(weights: Array) -> Array:
+    """Weights cut in two: [the lower byte, what is above it]."""
+    wide = weights.astype(np.int16) if weights.dtype.itemsize == 1 else weights
+    return np.stack([wide & 255, wide >> 8])
 
 
 def signed_sums(weights: Array) -> tuple[Array, Array]:

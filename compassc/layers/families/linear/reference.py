@@ -32,11 +32,17 @@ def quantised_weights(layer: Layer, key: str = "weights") -> Array:
 
 def narrow_weights(layer: Layer, key: str = "weights") -> Array:
     """The same; int16 where that holds them, for there may be many."""
+    found = compact_weights(layer, key)
+    return found.astype(np.int16) if found.dtype.itemsize == 1 else found
+
+
+def compact_weights(layer: Layer, key: str = "weights") -> Array:
+    """The same; bytes as they are stored where their zero point is 0: what is computed of them may not fit their type."""
     zero, weights = _constant_or_number(layer, f"{key}_zp"), layer.constant(key)
-    narrow = weights.dtype.itemsize == 1 and np.abs(zero).max(initial=0) < 1 << 14
-    kind = np.int16 if narrow else np.int64
-    if zero.size == 1 and not zero.any():
-        return weights.astype(kind)
+    is_plain, is_byte = zero.size == 1 and not zero.any(), weights.dtype in (np.int8, np.uint8)
+    if is_plain:
+        return weights if is_byte else weights.astype(np.int64)
+    kind = np.int16 if is_byte and np.abs(zero).max(initial=0) < 1 << 14 else np.int64
     return weights.astype(kind) + zero.astype(kind).reshape(zero.shape + (1,) * (weights.ndim - zero.ndim))
 
 
