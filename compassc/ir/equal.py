@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 from compass_core.errors import CompassError
@@ -11,7 +10,7 @@ from compass_core.errors import CompassError
 from . import exprs as E
 from . import stmts as S
 from .dtypes import DataType, PointerType
-from .node import Field, Node
+from .node import Node
 
 TOLERANCE = 1e-9
 """How far numbers may be apart."""
@@ -29,7 +28,7 @@ def structural_equal(lhs: object, rhs: object, map_free_vars: bool = False, *, e
     shape. Others must be identical or, with `map_free_vars`, stand at the same places everywhere. The order of
     annotations and attributes does not count. `exact`: floats have the same bits, else they may differ by `TOLERANCE`.
     """
-    return next(_Compared(map_free_vars, exact).differences(lhs, rhs, "<root>"), None) is None
+    return _Compared(map_free_vars, exact).difference(lhs, rhs) is None
 
 
 def assert_structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> None:
@@ -41,8 +40,8 @@ def assert_structural_equal(lhs: object, rhs: object, map_free_vars: bool = Fals
 
 def get_first_structural_mismatch(lhs: object, rhs: object, map_free_vars: bool = False) -> tuple[Path, Path] | None:
     """The place in each of two programs where they differ first, such as `<root>.body[0].value`; None where they do not."""
-    found = next(_Compared(map_free_vars).differences(lhs, rhs, "<root>"), None)
-    return None if found is None else (found, found)
+    found = _Compared(map_free_vars).difference(lhs, rhs)
+    return None if found is None else (f"<root>{found}", f"<root>{found}")
 
 
 def structural_hash(obj: object, map_free_vars: bool = False) -> int:
@@ -55,9 +54,18 @@ def _defined(node: Node) -> tuple[E.Var, ...]:
     return node.params if isinstance(node, S.PrimFunc) else S.defined(node)
 
 
-def _compared(node: Node) -> list[Field]:
-    """The fields that count: not the names of blocks, as little as those of variables."""
-    return [f for f in node.declared if f.compared and not (f.name == "name_hint" and isinstance(node, S.Block))]
+_COMPARED: dict[type[Node], tuple[tuple[str, bool], ...]] = {}
+"""What `_compared` has found."""
+
+
+def _compared(kind: type[Node]) -> tuple[tuple[str, bool], ...]:
+    """The fields of a class that count, and whether they are annotations: not the names of blocks, as little as those of
+    variables."""
+    if kind in _COMPARED:
+        return _COMPARED[kind]
+    counted = [f for f in kind.declared if f.compared and not (f.name == "name_hint" and issubclass(kind, S.Block))]
+    _COMPARED[kind] = tuple([(f.name, f.annotation == "Notes") for f in counted])
+    return _COMPARED[kind]
 
 
 class _Compared:
@@ -68,37 +76,46 @@ class _Compared:
         self.forward: dict[E.Var, E.Var] = {}
         self.backward: dict[E.Var, E.Var] = {}
 
-    def differences(self, a: object, b: object, path: Path) -> Iterator[Path]:
-        """The places where two trees differ."""
-        if isinstance(a, E.Var) and isinstance(b, E.Var):
-            if not self._paired(a, b):
-                yield path
+    def difference(self, a: object, b: object) -> Path | None:
+        """Where two trees differ first, behind their own place; None where they do not. Places are spelled on the way back,
+        for trees are mostly equal."""
+        if isinstance(a, Node):
+            if isinstance(a, E.Var) and isinstance(b, E.Var):
+                return None if self._paired(a, b) else ""
+            if type(a) is type(b):
+                return self._of_nodes(a, b)
         elif isinstance(a, tuple) and isinstance(b, tuple):
             for i, (x, y) in enumerate(zip(a, b)):
-                yield from self.differences(x, y, f"{path}[{i}]")
-            if len(a) != len(b):
-                yield f"{path}[{min(len(a), len(b))}]"
-        elif isinstance(a, Node) and type(a) is type(b):
-            for x, y in zip(_defined(a), _defined(b)):
-                self._pair(x, y)
-            defines = self.map_free_vars or isinstance(a, E.Buffer)
-            before, self.map_free_vars = self.map_free_vars, defines
-            for f in _compared(a):
-                yield from self._field(f, getattr(a, f.name), getattr(b, f.name), f"{path}.{f.name}")
-            self.map_free_vars = before
-        elif not _same(a, b, self.exact):
-            yield path
+                found = self.difference(x, y)
+                if found is not None:
+                    return f"[{i}]{found}"
+            return None if len(a) == len(b) else f"[{min(len(a), len(b))}]"
+        return None if _same(a, b, self.exact) else ""
 
-    def _field(self, f: Field, a: Any, b: Any, path: Path) -> Iterator[Path]:
-        if f.annotation != "Notes":
-            yield from self.differences(a, b, path)
-            return
+    def _of_nodes(self, a: Node, b: Node) -> Path | None:
+        """As `difference`, of nodes of one class."""
+        for x, y in zip(_defined(a), _defined(b)):
+            self._pair(x, y)
+        before = self.map_free_vars
+        self.map_free_vars = before or isinstance(a, E.Buffer)
+        for name, is_notes in _compared(type(a)):
+            compare = self._of_notes if is_notes else self.difference
+            found = compare(getattr(a, name), getattr(b, name))
+            if found is not None:
+                return f".{name}{found}"
+        self.map_free_vars = before
+        return None
+
+    def _of_notes(self, a: Any, b: Any) -> Path | None:
+        """As `difference`, of annotations, whose order does not count."""
         mine, theirs = dict(a), dict(b)
         for key in {**mine, **theirs}:
             if key not in mine or key not in theirs:
-                yield f"{path}[{key!r}]"
-            else:
-                yield from self.differences(mine[key], theirs[key], f"{path}[{key!r}]")
+                return f"[{key!r}]"
+            found = self.difference(mine[key], theirs[key])
+            if found is not None:
+                return f"[{key!r}]{found}"
+        return None
 
     def _pair(self, a: E.Var, b: E.Var) -> None:
         self.forward[a], self.backward[b] = b, a
@@ -138,8 +155,8 @@ def _shape(value: object, places: dict[E.Var, int], map_free_vars: bool) -> obje
         for v in _defined(value):
             places[v] = len(places)
         map_free_vars = map_free_vars or isinstance(value, E.Buffer)
-        parts = ((f, getattr(value, f.name)) for f in _compared(value))
+        parts = ((is_notes, getattr(value, name)) for name, is_notes in _compared(type(value)))
         return type(value).__name__, *(
-            _shape(dict(x) if f.annotation == "Notes" else x, places, map_free_vars) for f, x in parts
+            _shape(dict(x) if is_notes else x, places, map_free_vars) for is_notes, x in parts
         )
     return "float" if isinstance(value, float) else value

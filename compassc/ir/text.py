@@ -75,7 +75,7 @@ def digests_of(lines: Iterable[str]) -> frozenset[str]:
 
 
 def _is_graph(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and ast.unparse(node.func) == GRAPH
+    return isinstance(node, ast.Call) and pyast.dotted(node.func) == GRAPH
 
 
 class _ModuleReader:
@@ -532,7 +532,7 @@ def _axis(node: ast.stmt) -> str:
     """`spatial` of `v = T.axis.spatial(...)`."""
     value: object = getattr(node, "value", None)
     func = getattr(value, "func", None)
-    axis = isinstance(node, ast.Assign) and isinstance(func, ast.Attribute) and ast.unparse(func.value) == "T.axis"
+    axis = isinstance(node, ast.Assign) and isinstance(func, ast.Attribute) and pyast.dotted(func.value) == "T.axis"
     return str(func.attr) if axis and func is not None and func.attr in S.AXIS_KINDS else ""
 
 

@@ -282,7 +282,7 @@ class Rewrite(ast.NodeTransformer):
             and not {"print"} & {*self.seen, *self.variables}
         ):
             node.func = self.constant(shown, node.func)
-        elif ast.unparse(node.func) in SET_TRACE:
+        elif pyast.dotted(node.func) in SET_TRACE:
             node.func = self.constant(stop, node.func)
         elif isinstance(node.func, ast.Attribute):
             op = getattr(self.known(node.func), "op", None)

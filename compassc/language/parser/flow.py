@@ -226,10 +226,24 @@ def _may_be_changed(value: object) -> bool:
     kind = type(value)
     if kind in _MUTABLE:
         return True
-    if kind.__module__ == "builtins" or not (hasattr(value, "__dict__") or hasattr(kind, "__slots__")):
+    if _is_ours(kind) or not (hasattr(value, "__dict__") or hasattr(kind, "__slots__")):
         return False
     module = sys.modules.get(kind.__module__)
     return module is not None and is_user_file(getattr(module, "__file__", None) or kind.__module__)
+
+
+_OURS: set[type[object]] = set()
+"""What `_is_ours` has found to be so."""
+
+
+def _is_ours(kind: type[object]) -> bool:
+    """Whether a class is Python's own or of the compiler, as those of nearly all values are."""
+    if kind in _OURS:
+        return True
+    found = kind.__module__ == "builtins" or kind.__module__.startswith(f"{__name__.partition('.')[0]}.")
+    if found:
+        _OURS.add(kind)
+    return found
 
 
 def _state(value: object) -> _State:

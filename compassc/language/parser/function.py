@@ -176,7 +176,7 @@ class FunctionParser(FunctionContext):
 
     def stmt_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Call):
-            name = ast.unparse(node.value.func)
+            name = pyast.dotted(node.value.func)
             if name in SKIPPED and not self.scope.visible(name):
                 check_skipped(node.value, self.eval)
                 return

@@ -34,8 +34,8 @@ COMPARISON: dict[type[ast.AST], str] = {
 }
 SYMBOLS = {**BINARY, **COMPARISON, ast.And: "and", ast.Or: "or"}
 """How operators with two operands are written, by their classes in syntax trees."""
-_WITHOUT_PARTS = frozenset((ast.Name, ast.Constant))
-"""Nodes that have no other parts than contexts; half of the nodes of a text are."""
+_PLAIN = frozenset(("ctx", "id", "attr", "arg", "module", "level", "lineno", "type_comment"))
+"""Fields that hold names, numbers or contexts, which are no parts."""
 _ONE_AT_A_TIME = threading.Lock()
 """CPython 3.11 keeps the depth of the tree it makes for the whole process: two threads that parse disturb each other."""
 
@@ -49,23 +49,44 @@ def parse(text: str, mode: str = "exec") -> Any:
 def walk(roots: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """The nodes of some trees in the order of their text, outer ones first, without contexts (`ast.Load`). The trees must
     stay as they are meanwhile. Several times as quick as `ast.walk`."""
-    stack = list(roots)[::-1]
+    stack: list[object] = [*roots]
+    stack.reverse()
     while stack:
         node = stack.pop()
-        yield node
-        if type(node) in _WITHOUT_PARTS:
+        kind = type(node)
+        fields = _FIELDS[kind] if kind in _FIELDS else _fields(kind)
+        if fields is None:
             continue
-        values = node.__dict__
-        inner: list[ast.AST] = []
-        for name in node._fields:
-            value = values.get(name)
+        yield node  # type: ignore[misc]
+        for name in fields:
+            value = getattr(node, name, None)
             if type(value) is list:
-                inner += [part for part in value if isinstance(part, ast.AST)]
-            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
-                inner.append(value)
-        if inner:
-            inner.reverse()
-            stack += inner
+                stack += value[::-1]
+            elif value is not None:
+                stack.append(value)
+
+
+_FIELDS: dict[type[object], tuple[str, ...] | None] = {}
+"""What `_fields` has found."""
+
+
+def _fields(kind: type[object]) -> tuple[str, ...] | None:
+    """The fields of a class of nodes that may have parts, the last one first; None for what is no node, as the name of an
+    alias, or None in a list."""
+    found = None
+    if issubclass(kind, ast.AST):
+        found = () if issubclass(kind, ast.Constant) else tuple([f for f in reversed(kind._fields) if f not in _PLAIN])
+    _FIELDS[kind] = found
+    return found
+
+
+def dotted(node: ast.AST) -> str:
+    """`a.b.c` of names and attributes, as it is written; "" for other expressions."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *names[::-1]]) if isinstance(node, ast.Name) else ""
 
 
 def copied(node: N) -> N:
