@@ -47,6 +47,8 @@ Step = Callable[[Sequence[Array], "Wanted | None"], "list[Array]"]
 """The outputs of a layer for its inputs; the extremes of its one output are wanted, and may be found on the way."""
 RETYPED = ("Cast", "Quantize", "DeQuantize")
 """Layers that give what they take in another type."""
+FEW = 4
+"""Numbers of an axis along which loops are short."""
 AT_ONCE = 64
 """The most samples that are run together."""
 PARTS = 4
@@ -73,7 +75,18 @@ def _without_gaps(
     referenced: Callable[[Sequence[Array]], list[Array]], inputs: Sequence[Array], _: Wanted | None
 ) -> list[Array]:
     """Statistics and loops would copy a view that has gaps, each for itself."""
-    return [made if made.flags.c_contiguous else made.copy() for made in referenced(inputs)]
+    return [made if made.flags.c_contiguous else packed(made) for made in referenced(inputs)]
+
+
+def packed(view: Array) -> Array:
+    """A copy without gaps. NumPy goes along the last axis of it: where that is short, as of the channels of an image, one place in
+    it after the other takes a sixth of the time."""
+    if view.ndim < 2 or not 1 < view.shape[-1] <= FEW:
+        return view.copy()
+    made = np.empty(view.shape, view.dtype)
+    for i in range(view.shape[-1]):
+        made[..., i] = view[..., i]
+    return made
 
 
 def _computed(

@@ -11,7 +11,7 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.declare import evaluate
 from compassc.layers.float_loops import each
 from compassc.layers.samples.draw import Draw, drawn
-from compassc.quantizer.execute import compute
+from compassc.quantizer.execute import compute, packed
 from compassc.quantizer.fast_references import fast_layers, product
 
 SHAPES = [(2, 9, 7, 8), (1, 16), (3, 5, 24)]
@@ -37,6 +37,15 @@ def test_constants_are_not_copied():
     layer = Layer("c", "Constant", (), (Tensor("c", (2, 3), "float32"),), {}, {"weights": values})
     made = compute(layer, [])[0]
     assert np.shares_memory(made, values) and np.array_equal(made, evaluate(layer, [])[0])
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 9, 7), (2, 4, 5, 6), (3, 1, 4, 2), (2, 5, 3, 3), (0, 3, 4, 4)])
+def test_views_with_gaps_are_packed(shape):
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    for view in (x.transpose(0, 2, 3, 1), x.T, x[..., ::2], np.broadcast_to(x[..., :1], shape)):
+        made = packed(view)
+        assert made.flags.c_contiguous and made.dtype == view.dtype and np.array_equal(made, view)
+        assert not np.shares_memory(made, x)
 
 
 def test_biases_of_another_number_are_refused():
