@@ -5,6 +5,9 @@ Each is self-contained but for the engine's executable, which it starts from its
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from compass_core import VERSION, files
@@ -30,30 +33,57 @@ def program_name(family: str) -> str:
     return f"aipu_simulator_{family.lower()}"
 
 
-def _made(name: str, sources: list[Path], flags: tuple[str, ...], link: tuple[str, ...]) -> Path:
-    """The file built of C sources, taken from the cache or built into it."""
-    folders = (include_folder(), engine.source_folder(), source_folder("native"), source_folder("plugin"))
-    files = [*sources, *(f for folder in folders for f in sorted(folder.glob("*.h")))]
-    flags = (*_COMPILE, *shared_memory(), f"-DCOMPASS_DEFAULT_TIMEOUT={TIMEOUT.default}", *flags)
-    key = key_of(name, *(part for f in files for part in (f.name, f.read_bytes())), engine.source_key(), *flags, *link)
+def _folders() -> tuple[Path, ...]:
+    return include_folder(), engine.source_folder(), source_folder("native"), source_folder("plugin")
+
+
+def _options(*flags: str) -> tuple[str, ...]:
+    """What a source is compiled with."""
+    known = (*_COMPILE, *shared_memory(), f"-DCOMPASS_DEFAULT_TIMEOUT={TIMEOUT.default}", *flags)
+    return (*known, *(f"-I{folder}" for folder in _folders()))
+
+
+def _made(
+    name: str,
+    sources: list[Path],
+    flags: tuple[str, ...],
+    link: tuple[str, ...],
+    compiled: Callable[[], Mapping[Path, Path]] = dict,
+) -> Path:
+    """The file built of C sources, taken from the cache or built into it; of some sources there may be objects, which are
+    `compiled` when they are needed."""
+    files = [*sources, *(f for folder in _folders() for f in sorted(folder.glob("*.h")))]
+    options = _options(*flags)
+    key = key_of(
+        name, *(part for f in files for part in (f.name, f.read_bytes())), engine.source_key(), *options, *link
+    )
 
     def build(output: Path) -> None:
-        engine.compile_and_link(
-            sources,
-            output,
-            (*flags, *(f"-I{folder}" for folder in folders)),
-            (*link, "-z", "now", "-z", "relro", "-z", "noexecstack"),
-        )
+        objects = compiled()
+        parts = [objects.get(source, source) for source in sources]
+        engine.compile_and_link(parts, output, options, (*link, "-z", "now", "-z", "relro", "-z", "noexecstack"))
 
-    cache = Cache()
-    return cache.get("simplugin", key) or cache.put("simplugin", key, build)
+    kept = Cache()
+    return kept.get("simplugin", key) or kept.put("simplugin", key, build)
 
 
-def library(family: str) -> Path:
-    """The library of a family of targets."""
-    name, shared = library_name(family), (source_folder("native") / source for source in _SHARED_SOURCES)
-    flags = ("-fPIC", "-fvisibility=hidden", f'-DSIM_FAMILY="{family}"')
-    return _made(name, [*shared, *sorted(source_folder("plugin").glob("*.c"))], flags, ("-shared", "-soname", name))
+def libraries(families: Sequence[str]) -> dict[str, Path]:
+    """The libraries of some families of targets, by the names that the driver looks for. What they share is compiled once."""
+    flags, own = ("-fPIC", "-fvisibility=hidden"), source_folder("plugin") / "plugin.c"
+    sources = [*(source_folder("native") / s for s in _SHARED_SOURCES), *sorted(source_folder("plugin").glob("*.c"))]
+    with tempfile.TemporaryDirectory(prefix="compass-plugin-") as folder:
+
+        @cache
+        def compiled() -> dict[Path, Path]:
+            objects = {source: Path(folder, f"{source.stem}.o") for source in sources if source != own}
+            for source, output in objects.items():
+                engine.compile_object(source, output, _options(*flags))
+            return objects
+
+        return {
+            name: _made(name, sources, (*flags, f'-DSIM_FAMILY="{family}"'), ("-shared", "-soname", name), compiled)
+            for family, name in ((family, library_name(family)) for family in families)
+        }
 
 
 def program() -> Path:
@@ -69,7 +99,7 @@ def program() -> Path:
 
 def write(folder: Path, families: tuple[str, ...] = FAMILIES) -> list[Path]:
     """Puts libraries, programs and the engine into a folder; existing files are replaced, not overwritten in place."""
-    parts = {library_name(family): library(family) for family in families}
+    parts = libraries(families)
     parts |= {program_name(family): program() for family in families} | {_ENGINE: engine.engine_path()}
     files.write_all({folder / name: source.read_bytes() for name, source in parts.items()}, 0o777)
     return [folder / name for name in parts]
