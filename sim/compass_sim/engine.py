@@ -39,8 +39,7 @@ def engine_path() -> Path:
     """The engine executable for the present sources. ToolchainError when there is none and it cannot be built."""
     if _is_prebuilt():
         return PREBUILT
-    cache, key = Cache(), source_key()
-    return cache.get("engine", key) or cache.put("engine", key, build)
+    return Cache().made("engine", source_key(), build)
 
 
 def _is_prebuilt() -> bool:

@@ -1,6 +1,8 @@
 """The cache: complete files only, under any number of writers; pruning keeps what was used last."""
 
 import os
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -161,3 +163,28 @@ def test_a_cache_that_is_no_folder_is_empty(tmp_path):
     (tmp_path / "file").write_text("")
     assert Cache(tmp_path / "file").get("kind", "aa1") is None
     assert Cache(tmp_path / "file").put("kind", "aa1", b"one").read_bytes() == b"one"
+
+
+def test_an_entry_that_is_made_for_several_is_made_once(cache):
+    """All get the file that the first one made, which none of them replaces."""
+    makers, first = [], threading.Event()
+
+    def make(path):
+        makers.append(path)
+        first.set()
+        time.sleep(0.05)  # the others ask meanwhile
+        path.write_bytes(b"made")
+
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(cache.made, "pch", key_of("header"), make)]
+        first.wait()
+        asked += [pool.submit(cache.made, "pch", key_of("header"), make) for _ in range(3)]
+        found = {one.result() for one in asked}
+    assert len(makers) == 1 and found == {cache.path("pch", key_of("header"))}
+    assert cache.get("pch", key_of("header")).read_bytes() == b"made"
+
+
+def test_what_is_made_where_nothing_can_be_written_is_of_this_process(tmp_path, monkeypatch):
+    (tmp_path / "file").write_bytes(b"")
+    found = Cache(tmp_path / "file" / "cache").made("pch", key_of("header"), lambda path: path.write_bytes(b"made"))
+    assert found.read_bytes() == b"made" and tmp_path not in found.parents

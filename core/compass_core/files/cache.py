@@ -2,8 +2,9 @@
 
 Entries lie in `ROOT/KIND/ab/abcdef...`, each with a file `abcdef....sum` beside it that holds the SHA-256 of its
 content: an entry that was damaged since is as good as missing, and made anew. A file appears under its final name only
-when it is complete, so that any number of processes may read and write the cache at the same time without locks. The
-modification time of an entry is the time of its last use.
+when it is complete, so that any number of processes may read and write the cache at the same time without locks; what
+must not be replaced while it is used is made by one, for whom others wait (`Cache.made`). The modification time of an
+entry is the time of its last use.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from compass_core import files, switches
@@ -164,6 +166,16 @@ class Cache:
                 raise
             return self._elsewhere(error.message).put(kind, key, content)
         return path
+
+    def made(self, kind: str, key: str, make: Callable[[Path], object]) -> Path:
+        """The entry of `key`, which `make` writes where there is none: once, while whoever else asks for it here waits. So nobody
+        has an entry replaced that is in use, as `put` may, and a confined program was allowed to read another file then."""
+        if (known := self.get(kind, key)) is not None:
+            return known
+        with ExitStack() as stack:
+            with suppress(CompassError):  # where nothing can be locked, nothing can be replaced: `put` goes elsewhere
+                stack.enter_context(files.locked(self.path(kind, key).parent))
+            return self.get(kind, key) or self.put(kind, key, make)
 
     def _elsewhere(self, why: str) -> Cache:
         """The cache of this process in the place of one that cannot be written. CompassError when there is no place for

@@ -15,9 +15,6 @@ from compass_core.hostcc.clang import Clang
 _KIND = "pch"
 _UNKNOWN_OPTION = re.compile(r"(?:error: unknown argument:?|: Unknown command line argument) '(?P<option>[^']+)'")
 
-_making = threading.Lock()
-"""Held while a header is made, which other threads wait for: they want the same one."""
-
 
 def pch_command(clang: Clang, flags: list[str], output: Path) -> list[str]:
     """The command that precompiles the header into `output`."""
@@ -55,10 +52,7 @@ def precompiled_header(clang: Clang, flags: list[str], cache: Cache) -> Path:
         if changed := command.changed_headers():
             raise changed
 
-    if (known := cache.get(_KIND, key)) is not None:
-        return known
-    with _making:
-        return cache.get(_KIND, key) or cache.put(_KIND, key, make)
+    return cache.made(_KIND, key, make)
 
 
 def begin(clang: Clang, flags: list[str], cache: Cache) -> None:
