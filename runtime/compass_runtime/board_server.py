@@ -40,8 +40,7 @@ def program() -> Path:
         flags = (*_COMPILE, *_includes(), f"-I{engine.source_folder()}")
         engine.compile_and_link(sources, output, flags, link)
 
-    cache = Cache()
-    return cache.get("rpcd", key) or cache.put("rpcd", key, build)
+    return Cache().made("rpcd", key, build)
 
 
 def compile_words(triple: str) -> list[str]:

@@ -56,8 +56,7 @@ def library_path() -> Path:
     key, stamp = _key(), PREBUILT.with_suffix(".stamp")
     if PREBUILT.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == key:
         return PREBUILT
-    cache = Cache()
-    return cache.get("clibrary", key) or cache.put("clibrary", key, build)
+    return Cache().made("clibrary", key, build)
 
 
 def build(output: Path) -> None:

@@ -63,8 +63,7 @@ def _made(
         parts = [objects.get(source, source) for source in sources]
         engine.compile_and_link(parts, output, options, (*link, "-z", "now", "-z", "relro", "-z", "noexecstack"))
 
-    kept = Cache()
-    return kept.get("simplugin", key) or kept.put("simplugin", key, build)
+    return Cache().made("simplugin", key, build)
 
 
 def libraries(families: Sequence[str]) -> dict[str, Path]:

@@ -59,8 +59,7 @@ def _build(output: Path) -> None:
 @cache
 def _function() -> Callable[..., object]:
     """`compass_aiff` of the library, which is built into the cache when it is first asked for."""
-    store, key = Cache(), engine.source_key()
-    library = ctypes.CDLL(str(store.get("aiff", key) or store.put("aiff", key, _build)))
+    library = ctypes.CDLL(str(Cache().made("aiff", engine.source_key(), _build)))
     function = library.compass_aiff
     function.argtypes = (
         ctypes.POINTER(_Range),

@@ -169,7 +169,8 @@ class Cache:
 
     def made(self, kind: str, key: str, make: Callable[[Path], object]) -> Path:
         """The entry of `key`, which `make` writes where there is none: once, while whoever else asks for it here waits. So nobody
-        has an entry replaced that is in use, as `put` may, and a confined program was allowed to read another file then."""
+        has an entry replaced that is in use, as `put` may, and a confined program was allowed to read another file then. `make`
+        asks for no entry of the same kind, whose folder may be the one that is locked."""
         if (known := self.get(kind, key)) is not None:
             return known
         with ExitStack() as stack:
