@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import logging
+import math
 import os
 import queue
 import random
@@ -16,6 +17,7 @@ import sys
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -162,7 +164,9 @@ class Session(PySimInfo):
         self._shared: list[Storage] = []
         self._lock = threading.Lock()
         self._errors: dict[int, BaseException] = {}
-        self._ended: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._waiting: deque[Tec] = deque()  # that have yet to begin
+        self._threads: list[threading.Thread] = []
+        self._news: queue.SimpleQueue[int] = queue.SimpleQueue()  # 1 of a thread that has ended, 0 of a TEC that failed
         self._races: dict[tuple[int, int], Races] = {}
         self._monitors: weakref.WeakSet[StorageMonitor] = weakref.WeakSet()
         self._watching = threading.Lock()
@@ -236,6 +240,7 @@ class Session(PySimInfo):
         """The barrier, for one TEC."""
         settle(tec)
         give_turn()
+        self.begin_next()
         self.barrier.wait(tec.id)
         tec.phase += 1
         self.pause(tec)
@@ -292,30 +297,65 @@ class Session(PySimInfo):
         self._stop(threads, None)
 
     def _run_threads(self, body: Callable[[Tec], None]) -> None:
-        threads = [
-            threading.Thread(target=self._run_tec, args=(Tec(id, self), body), name=f"TEC{id}", daemon=True)
-            for id in range(self.local_size)
-        ]
-        for thread in threads:
-            thread.start()
+        """The TECs in threads, side by side where it matters: a thread takes one after another, for many kernels end sooner than a
+        thread begins. Others begin where a TEC waits for them, or runs for longer than Python lets a thread run."""
+        self._waiting.extend(Tec(id, self) for id in range(self.local_size))
+        self._body = body
+        for _ in range(self.local_size if self.pause_seed else 1):
+            self.begin_next()
         try:
-            self._wait_for(threads)
+            self._wait()
         except KeyboardInterrupt as e:
-            self._stop(threads, e)
+            self._stop(self._threads, e)
             raise
 
-    def _wait_for(self, threads: list[threading.Thread]) -> None:
-        """Until every TEC has ended or the time is over; when one has failed the others get a moment to end by themselves."""
-        deadline = time.monotonic() + self.limit
-        for _ in threads:
-            left = max(0.0, deadline - time.monotonic()) if self.limit else None
+    def begin_next(self) -> None:
+        """Begin the next TEC in a thread of its own, if one has yet to begin."""
+        tec = self._next()
+        if tec is not None:
+            thread = threading.Thread(target=self._play, args=(tec,), name=f"TEC{tec.id}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _next(self) -> Tec | None:
+        try:
+            return self._waiting.popleft()
+        except IndexError:
+            return None
+
+    def _play(self, tec: Tec | None) -> None:
+        """Be one TEC, and after it others that have yet to begin, but with a debugger of their own."""
+        thread, tracer = threading.current_thread(), sys.gettrace()
+        try:
+            while tec is not None:
+                thread.name = f"TEC{tec.id}"
+                self._run_tec(tec, self._body)
+                if sys.gettrace() is not tracer:
+                    self.begin_next()
+                    break
+                tec = self._next()
+        except Aborted:
+            pass  # it was told to stop between two TECs
+        finally:
+            self._news.put(1)
+
+    def _wait(self) -> None:
+        """Until every thread has ended or the time is over; when a TEC has failed the others get a moment to end by themselves."""
+        deadline, ended = time.monotonic() + (self.limit or math.inf), 0
+        while ended < len(self._threads):
+            left = _GRACE if self._errors else deadline - time.monotonic()
+            if self._waiting and not self._errors:
+                left = min(left, sys.getswitchinterval())
             try:
-                self._ended.get(timeout=_GRACE if self._errors else left)
+                ended += self._news.get(timeout=None if left == math.inf else max(0.0, left))
             except queue.Empty:
-                if not self._errors:
-                    self._expire(threads)
-                break
-        for thread in threads:
+                if self._errors:
+                    break
+                if time.monotonic() >= deadline:
+                    self._expire(self._threads)
+                    break
+                self.begin_next()
+        for thread in self._threads:
             thread.join(_GRACE)
             while thread.is_alive():
                 self._stop([thread], None)
@@ -323,6 +363,7 @@ class Session(PySimInfo):
 
     def _stop(self, threads: list[threading.Thread], reason: BaseException | None) -> None:
         """Unwind the TECs that still run, wherever they are."""
+        self._waiting.clear()
         frames = sys._current_frames()
         for thread in threads:
             if thread.is_alive() and thread.ident is not None:
@@ -347,9 +388,9 @@ class Session(PySimInfo):
             pass  # the TEC that caused it has the error
         except BaseException as e:  # noqa: BLE001  handed to the caller's thread, whatever it is
             self._errors[tec.id] = e
+            self._news.put(0)
             self.barrier.abort()
         finally:
             give_turn()
             LOCAL.tec = None
             TARGET.reset(token)
-            self._ended.put(tec.id)
