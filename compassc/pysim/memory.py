@@ -389,7 +389,7 @@ def slice_range(s: slice, size: int | None = None) -> tuple[int, int, int]:
 class PyBuffer(PyPointer):
     """An N-dimensional row-major view of storage; the unit of shape and indices is `dtype`."""
 
-    __slots__ = ("_dims", "_steps", "shape")
+    __slots__ = ("_array", "_dims", "_steps", "shape")
     attributes = BUFFER_ATTRIBUTES
 
     def __init__(
@@ -410,6 +410,7 @@ class PyBuffer(PyPointer):
             size *= item
         self._steps = tuple(reversed(steps))
         self._dims = tuple(zip(shape, self._steps))
+        self._array: Array | None = None
         have = 0 if storage is None else storage.data.size - offset
         missing = size * dtype.total_bytes - have
         if missing > 0:
@@ -457,6 +458,13 @@ class PyBuffer(PyPointer):
                 )
             flat += first * stride
         return flat, count, step
+
+    def array(self) -> Array:
+        """Its elements in its shape."""
+        if self._array is None:
+            view, base = self.elements()
+            self._array = view[base : base + self._steps[0] * self.shape[0]].reshape(self.shape)
+        return self._array
 
     def _named(self) -> str:
         return "a null buffer" if self.storage is None else self.storage.name

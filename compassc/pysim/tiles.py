@@ -15,6 +15,8 @@ from ..language.tiles.machine import Work, op
 from ..language.tiles.tile import error
 from ..language.tiles.values import Number
 from .memory import PyBuffer, PyPointer, Storage, index_of
+from .tensor_parts import loaded, stored
+from .tile_plans import elementwise
 from .values import PyVar, python_number, pyvar
 from .whole_tiles import computed, known, lanes_of
 
@@ -42,6 +44,9 @@ class PyMachine:
     """Work on tiles, done where it stands: a tile is in memory as soon as it is made."""
 
     eager = True
+    elementwise = elementwise
+    loaded = loaded
+    stored = staticmethod(stored)
     computed = staticmethod(computed)
     values = staticmethod(known)
     sample = staticmethod(lanes_of)
@@ -99,6 +104,8 @@ class PyMachine:
 
     @staticmethod
     def constant(x: object) -> int | None:
+        if type(x) is PyVar and x.dtype is INT32:
+            return int(x.value)
         return operator.index(x) if hasattr(x, "__index__") else None
 
     @staticmethod

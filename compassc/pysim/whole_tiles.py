@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from compass_core.arrays import Array
+from compass_core.arrays import Array, NumpyDType
 from compassc.ir.dtypes import FLOAT32, INT32, DataType
 from compassc.ops.numeric import convert, np_dtype
 
 from ..language.tiles.dot import Product
-from ..language.tiles.machine import op
+from ..language.tiles.machine import Machine, op
 from ..language.tiles.moves import JOINS, Reduced, identity
 from ..language.tiles.storage import Shape, Storage, extents
 from ..language.tiles.tile import Constant, Elementwise, Index, Known, Stored
@@ -21,7 +23,11 @@ from .fast_paths import Function
 from .meanings.arithmetic import tree_sum
 from .meanings.compare import halved
 from .memory import PyPointer
+from .memory import Storage as Memory
 from .values import PyVar
+
+if TYPE_CHECKING:
+    from ..language.tiles.values import Pointer
 
 _JOINS: dict[str, tuple[Function, Function]] = {
     "sum": (np.add, np.add),
@@ -29,6 +35,65 @@ _JOINS: dict[str, tuple[Function, Function]] = {
     "min": (np.minimum, fp.smaller),
 }
 """What `moves.JOINS` does to lanes of integers, and of floats."""
+
+
+class Resident(Stored):
+    """A tile in memory, with a view of its elements, rows by columns."""
+
+    def __init__(self, at: Machine, storage: Storage, memory: Memory, elements: Array, own: bool) -> None:
+        super().__init__(at, storage, own)
+        self.memory, self.elements = memory, elements
+
+    def part(self, bounds: Sequence[tuple[int, int]]) -> Stored:
+        (first, stop), (left, right) = bounds if len(bounds) == 2 else ((0, 1), *bounds)
+        s = self.storage
+        if left:
+            return super().part(bounds)
+        assert isinstance(s.pointer, PyPointer)
+        moved = first * s.pitch
+        pointer = _pointer(self.memory, s.pointer.offset + moved * s.dtype.bytes, s.dtype)
+        shape = (stop - first, right) if len(bounds) == 2 else (right,)
+        place = Storage(pointer, s.dtype, shape, s.pitch, s.base, s.first + moved)
+        return Resident(self.at, place, self.memory, self.elements[first:stop, :right], False)
+
+
+def _pointer(memory: Memory, offset: int, kind: DataType) -> Pointer:
+    return cast("Pointer", PyPointer(memory, offset, kind, "lsram"))
+
+
+@lru_cache(maxsize=1024)
+def _layout(shape: Shape, kind: DataType) -> tuple[tuple[int, int], int, int, NumpyDType]:
+    """Rows and columns; elements from row to row, and bytes of all, of a tile as `tile.allocate` lays it; their type."""
+    (rows, cols), native = extents(shape), kind.native_lanes
+    pitch = 1 if cols == 1 else cols + -cols % native
+    count = rows * pitch
+    return (rows, cols), pitch, (count + -count % native) * kind.bytes, np_dtype(kind)
+
+
+def resident(at: Machine, shape: Shape, kind: DataType) -> Resident:
+    """A tile in memory of its own, for elements that are written at once: nobody looks at what lies between its rows."""
+    size, pitch, count, element = _layout(shape, kind)
+    data = np.empty(count, np.uint8)
+    own = Memory(data, "a tile")
+    storage = Storage(_pointer(own, 0, kind), kind, shape, pitch, own)
+    elements = np.ndarray(size, element, data, 0, (pitch * kind.bytes, kind.bytes))
+    return Resident(at, storage, own, elements, True)
+
+
+def unwatched(tile: object) -> Array | None:
+    """The elements of a tile, if no check wants to see that they are read; else None."""
+    if type(tile) is Known:
+        return _known(tile)
+    if not isinstance(tile, Stored):
+        return None
+    return None if memory_of(tile).watch is not None else values_of(tile)
+
+
+def memory_of(tile: Stored) -> Memory:
+    """What a tile lies in."""
+    pointer = tile.storage.pointer
+    assert isinstance(pointer, PyPointer) and pointer.storage is not None
+    return pointer.storage
 
 
 def computed(tile: object, to: Storage) -> bool:
@@ -83,6 +148,10 @@ def lanes_of(tile: object, dtype: DataType, shape: Shape) -> PyVar:
 
 def _stored(tile: Stored) -> Array:
     return place(tile.storage)
+
+
+def _resident(tile: Resident) -> Array:
+    return tile.elements if tile.memory.watch is None else place(tile.storage)
 
 
 def _known(tile: Known) -> Array:
@@ -168,6 +237,7 @@ def _product(tile: Product) -> Array:
 
 _VALUES: dict[type, Callable[..., Array]] = {
     Stored: _stored,
+    Resident: _resident,
     Constant: _constant,
     Index: _index,
     Elementwise: _elementwise,

@@ -142,6 +142,18 @@ class IRMachine:
         return offsets
 
     @staticmethod
+    def elementwise(function: object, operands: object, what: str, key: object) -> None:
+        return None
+
+    @staticmethod
+    def loaded(tensor: object, offsets: object, shape: Shape, fill: object) -> None:
+        return None
+
+    @staticmethod
+    def stored(tensor: object, offsets: object, tile: Tile) -> bool:
+        return False
+
+    @staticmethod
     def values(tile: object) -> None:
         return None
 

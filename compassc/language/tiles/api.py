@@ -26,7 +26,12 @@ def tile_load(tensor: BufferValue, offsets: object, shape: object, fill: object 
     its last ones. Elements beyond the tensor, also in front of it, are `fill`, a number.
     """
     at = machine("S.tile_load")
-    return made(moves.Loaded(at, tensor, offsets, shape_arg(shape, "S.tile_load"), fill))
+    size = shape_arg(shape, "S.tile_load")
+    tile = at.loaded(tensor, offsets, size, fill)
+    if tile is None:
+        return made(moves.Loaded(at, tensor, offsets, size, fill))
+    assert isinstance(tile, Tile)
+    return tile
 
 
 def tile_store(tensor: BufferValue, offsets: object, tile: Elementwise) -> None:
@@ -38,7 +43,9 @@ def tile_store(tensor: BufferValue, offsets: object, tile: Elementwise) -> None:
             if isinstance(tensor, Tile)
             else "make one with S.tile_load or S.tile_full",
         )
-    moves.store(machine("S.tile_store"), tensor, offsets, tile)
+    at = machine("S.tile_store")
+    if not at.stored(tensor, offsets, tile):
+        moves.store(at, tensor, offsets, tile)
 
 
 def tile_full(shape: object, value: object, dtype: object) -> Tile:
@@ -81,7 +88,7 @@ def tile_dot(a: Stored, b: Stored, acc: Elementwise | None = None, transpose_b: 
 
 def tile_where(condition: Elementwise, x: Stored, y: object) -> Tile:
     """x where the condition holds, y elsewhere; each is a tile or a scalar, one of x and y is a tile."""
-    return elementwise(_chosen, (condition, x, y), "S.tile_where")
+    return elementwise(_chosen, (condition, x, y), "S.tile_where", "where")
 
 
 def _chosen(condition: Computed | float, x: Computed | float, y: Computed | float) -> Computed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -87,6 +87,18 @@ class Machine(Protocol):
     def offsets(self, offsets: tuple[Number, ...], sizes: tuple[Number, ...]) -> tuple[Number, ...]:
         """Offsets into a tensor of some sizes, as places are calculated of them: as numbers where they are known by now
         and no sum or product of them is more than an int32 holds."""
+
+    def elementwise(
+        self, function: Callable[..., Computed], operands: tuple[object, ...], what: str, key: Hashable
+    ) -> object:
+        """A tile of a function of elements, where the machine has a way of its own to that, else None; `tile.elementwise` tells what
+        the key is."""
+
+    def loaded(self, tensor: object, offsets: object, shape: Shape, fill: object) -> object:
+        """A tile of a part of a tensor, where the machine has a way of its own to that, else None."""
+
+    def stored(self, tensor: object, offsets: object, tile: object) -> bool:
+        """Write a tile to a tensor, where the machine has a way of its own to that; whether it is done."""
 
     def values(self, tile: object) -> object:
         """The elements of a tile, where the machine computes at once; None where it needs memory for that."""

@@ -265,5 +265,6 @@ def reduced(tile: object, how: str, axis: object) -> Tile:
         raise error(f"{what}: a tile of conditions has no {how}", "choose numbers by them with S.tile_where")
     result = Reduced(tile, how, number)
     if tile.shape[number] == 1:
-        return elementwise(lambda x: op("cast")(x, str(result.dtype)), (tile,), what)
+        kind = str(result.dtype)
+        return elementwise(lambda x: op("cast")(x, kind), (tile,), what, ("cast", kind))
     return made(result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache, partial
 from math import isfinite
 from typing import TYPE_CHECKING
@@ -189,9 +189,15 @@ class Stored(Tile):
         bounds = [_cut(self.at, p, n) for p, n in zip(parts, self.shape)]
         bounds += [(0, n) for n in self.shape[len(parts) :]]
         shape = tuple([stop - start for start, stop in bounds])
-        moved = bounds[-1][0] + (bounds[0][0] * s.pitch if len(bounds) == 2 else 0)
         if not s.is_column and shape != self.shape and len(shape) == 2 and shape[1] == 1 < shape[0]:
             raise error("a column of a tile lies in many rows of it", "load it as a tile of its own")
+        return self.part(bounds)
+
+    def part(self, bounds: Sequence[tuple[int, int]]) -> Stored:
+        """The elements from a place on to another one, of each dimension."""
+        s = self.storage
+        shape = tuple([stop - start for start, stop in bounds])
+        moved = bounds[-1][0] + (bounds[0][0] * s.pitch if len(bounds) == 2 else 0)
         place = Storage(_moved(s.pointer, moved), s.dtype, shape, s.pitch, s.base, s.first + moved)
         part = Stored(self.at, place)
         return copied(part) if not s.is_column and bounds[-1][0] else part  # rows begin at whole registers
@@ -205,6 +211,12 @@ def copied(tile: Tile, name: str = "") -> Stored:
 
 
 def _cut(at: Machine, part: slice, size: int) -> tuple[int, int]:
+    first, behind = part.start, part.stop
+    if part.step is None:  # as most parts are cut
+        first = 0 if first is None else first if type(first) is int else at.constant(first)
+        behind = size if behind is None else behind if type(behind) is int else at.constant(behind)
+        if first is not None and behind is not None and 0 <= first < behind <= size:
+            return first, behind
     given = (part.start, part.stop, part.step)
     values = [v if v is None or type(v) is int else at.constant(v) for v in given]
     unknown = None in values and any(v is None and g is not None for v, g in zip(values, given))
@@ -352,9 +364,8 @@ def masked(active: int, lanes: int) -> Mask:
 class Known(Tile):
     """A tile whose elements a machine knows; it has no memory as long as nothing asks for that."""
 
-    def __init__(self, tile: Tile, values: object) -> None:
-        self.at, self.shape, self.dtype = tile.at, tile.shape, tile.dtype
-        self.values = values
+    def __init__(self, at: Machine, shape: Shape, dtype: DataType, values: object) -> None:
+        self.at, self.shape, self.dtype, self.values = at, shape, dtype, values
         self._stored: Stored | None = None
 
     def reads(self, base: object, to: Storage | None = None) -> bool:
@@ -371,20 +382,32 @@ def made(tile: Tile) -> Tile:
     if not tile.at.eager or tile.dtype not in STORAGE:
         return tile
     values = tile.at.values(tile)
-    return tile.stored() if values is None else Known(tile, values)
+    return tile.stored() if values is None else Known(tile.at, tile.shape, tile.dtype, values)
 
 
-def elementwise(function: Callable[..., Computed], operands: tuple[object, ...], what: str) -> Tile:
-    """A function of elements."""
+def elementwise(
+    function: Callable[..., Computed], operands: tuple[object, ...], what: str, key: Hashable = None
+) -> Tile:
+    """A function of elements. Functions of one key do the same with values of one type; without a key it is like no other."""
     at = machine(what)
+    found = at.elementwise(function, operands, what, key)
+    if found is None:
+        return element_by_element(at, function, operands, what)
+    assert isinstance(found, Tile)
+    return found
+
+
+def element_by_element(at: Machine, function: Callable[..., Computed], operands: tuple[object, ...], what: str) -> Tile:
+    """A function of elements, whose types are found out by a sample."""
     checked = tuple([x if isinstance(x, Tile) else at.operand(x, what) for x in operands])
     return made(Elementwise(at, function, checked, what))
 
 
 def binary(symbol: str, a: object, b: object) -> Tile:
     """`a symbol b`, where one of them is a tile."""
-    at = machine(f"`{symbol}` on a tile")
-    return elementwise(lambda x, y: at.binary(symbol, x, y), (a, b), f"`{symbol}`")
+    what = f"`{symbol}`"
+    at = machine(f"{what} on a tile")
+    return elementwise(lambda x, y: at.binary(symbol, x, y), (a, b), what, symbol)
 
 
 def apply(operation: Op, args: tuple[object, ...], kwargs: dict[str, object]) -> Tile:
@@ -398,11 +421,17 @@ def apply(operation: Op, args: tuple[object, ...], kwargs: dict[str, object]) ->
         raise error(f"{name} takes no mask and no r on tiles", "choose elements with S.tile_where")
     if any(isinstance(v, Tile) for v in given.values()):
         raise error(f"{name}: a tile is an operand, not an option", "choose elements with S.tile_where")
-    return elementwise(partial(op(operation.name), **given), tuple(operands), name)
+    known = all(isinstance(v, _OPTIONS) for v in given.values())
+    key = (operation.name, *given.items()) if known else None
+    return elementwise(partial(op(operation.name), **given), tuple(operands), name, key)
+
+
+_OPTIONS = (str, int, float, type(None))
+"""Types of options by which two calls of an operation are known to be alike."""
 
 
 def _unary(symbol: str, tile: Tile) -> Tile:
-    return elementwise(lambda x: tile.at.unary(symbol, x), (tile,), f"`{symbol}`")
+    return elementwise(lambda x: tile.at.unary(symbol, x), (tile,), f"`{symbol}`", ("of one", symbol))
 
 
 python_operators.install(Tile, binary, _unary)

@@ -1,0 +1,84 @@
+"""Work on the elements of tiles: which vectors it takes and gives is found out once for operands of each shape and type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import NamedTuple
+
+import numpy as np
+
+from compassc.ir.dtypes import DataType
+
+from ..language.tiles.machine import Machine
+from ..language.tiles.storage import Shape, extents
+from ..language.tiles.tile import Known, Tile, element_by_element
+from ..language.tiles.values import Computed
+from .values import PyVar
+from .whole_tiles import values_of
+
+
+class _Plan(NamedTuple):
+    """The result, a vector with a lane per element, and the vectors that operands are; None of scalars."""
+
+    shape: Shape
+    size: tuple[int, int]
+    lanes: DataType
+    operands: tuple[DataType | None, ...]
+
+
+_MOST = 4096
+_plans: dict[object, _Plan] = {}
+
+
+def elementwise(
+    at: Machine, function: Callable[..., Computed], operands: tuple[object, ...], what: str, key: Hashable
+) -> Tile:
+    """`function` of elements. Functions of one key do the same with values of one type; None has no function but this one."""
+    known = None if key is None else _key(key, operands)
+    plan = _plans.get(known)
+    if plan is not None:
+        found = function(
+            *[x if kind is None else _lanes(x, kind, plan.size) for x, kind in zip(operands, plan.operands)]
+        )
+        if isinstance(found, PyVar) and found.dtype is plan.lanes:
+            values = found.value if plan.size != (1, 1) else found.value[:1]
+            return Known(at, plan.shape, found.dtype.element_of, values.reshape(plan.size))
+    tile = element_by_element(at, function, operands, what)
+    if known is not None:
+        if len(_plans) >= _MOST:
+            _plans.clear()
+        _plans[known] = _planned(tile, operands)
+    return tile
+
+
+def _key(key: Hashable, operands: tuple[object, ...]) -> object:
+    """What decides about the types of a result; None where an operand is none or hides more."""
+    found: list[object] = [key]
+    for x in operands:
+        if type(x) is PyVar:
+            found.append(x.dtype)
+        elif type(x) in (int, float, bool):
+            found.append(type(x))
+        elif isinstance(x, Tile):
+            found += x.shape, x.dtype
+        else:
+            return None
+    return tuple(found)
+
+
+def _planned(tile: Tile, operands: tuple[object, ...]) -> _Plan:
+    size = extents(tile.shape)
+    lanes = max(2, size[0] * size[1])
+    vectors = [x.dtype.with_lanes(lanes) if isinstance(x, Tile) else None for x in operands]
+    return _Plan(tile.shape, size, tile.dtype.with_lanes(lanes), tuple(vectors))
+
+
+def _lanes(tile: object, kind: DataType, size: tuple[int, int]) -> PyVar:
+    """The elements of a tile that is spread over rows and columns; a single one in two lanes, for one would be a scalar."""
+    values = values_of(tile)
+    if values.shape != size:
+        values, narrow = np.empty(size, values.dtype), values
+        values[:] = narrow
+    elif size == (1, 1):
+        values = np.concatenate((values, values))
+    return PyVar(values.reshape(-1), kind)
