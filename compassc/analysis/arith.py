@@ -223,6 +223,9 @@ class Arith:
         """Smallest and largest value an integer or bool scalar can have here."""
         if type(e) is IntImm:
             return e.value, e.value
+        found = self._ranges.get(e) if type(e) is Var else None
+        if found is not None and found[0] <= found[1]:
+            return found  # within the range of the type, as `bind` keeps it
         found = self._memo.get(e)
         if found is None:
             rule = _RANGES.get(type(e))

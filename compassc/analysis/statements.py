@@ -76,16 +76,18 @@ def counts_up(s: S.For) -> bool:
     return is_const(s.min, 0) and is_const(s.step, 1)
 
 
-def used_vars(body: Body) -> Iterator[Var]:
-    """Every mention of a variable in the expressions below `body`."""
+def used_vars(body: Body) -> list[Var]:
+    """Every mention of a variable in the expressions below `body`, in order."""
+    found: list[Var] = []
     for s in walk_stmts(body):
         stack = list(s.exprs()[::-1])
         while stack:
             e = stack.pop()
             if type(e) is Var:
-                yield e
+                found.append(e)
             elif type(e) not in E.LEAVES:
                 stack += e.children()[::-1]
+    return found
 
 
 def has_blocks(f: PrimFunc) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -13,6 +14,37 @@ from ..ir.exprs import Call, Expr, IntImm, Var
 _SCALAR_MINMAX = {"min": "min", "max": "max"}
 
 
+class _Numbers(dict[Expr, int]):
+    """The numbers of an `Interner`, which are found without a call of Python once they are known."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shapes: dict[object, int] = {}
+
+    def __missing__(self, e: Expr) -> int:
+        if type(e) is Var:
+            shape: object = e
+        elif type(e) is E.Binary:
+            shape = (e.op, self[e.a], self[e.b])
+        elif type(e) is IntImm:
+            shape = (e.dtype, e.value)
+        elif type(e) is E.FloatImm:
+            shape = (E.FloatImm, e.dtype, repr(e.value))
+        else:
+            shape = (type(e), *[self._part(getattr(e, f)) for f in e.fields])
+        number = self[e] = self.shapes.setdefault(shape, len(self.shapes))
+        return number
+
+    def _part(self, value: object) -> Any:
+        if isinstance(value, Expr):
+            return self[value]
+        if isinstance(value, tuple):
+            return tuple([self._part(v) for v in value])
+        if type(value) is E.Buffer:
+            return (self[value.data], value.dtype, self._part(value.shape))
+        return value
+
+
 class Interner:
     """Numbers expressions so that two have the same number exactly when they have the same structure.
 
@@ -20,39 +52,20 @@ class Interner:
     """
 
     def __init__(self) -> None:
-        self._number: dict[Expr, int] = {}
-        self._shapes: dict[object, int] = {}
-
-    def key(self, e: Expr) -> int:
+        self.key: Callable[[Expr], int] = _Numbers().__getitem__
         """The number of an expression."""
-        number = self._number.get(e)
-        if number is None:
-            if type(e) is Var:
-                shape: object = e
-            elif type(e) is E.Binary:
-                shape = (e.op, self.key(e.a), self.key(e.b))
-            elif type(e) is IntImm:
-                shape = (e.dtype, e.value)
-            elif type(e) is E.FloatImm:
-                shape = (E.FloatImm, e.dtype, repr(e.value))
-            else:
-                shape = (type(e), *[self._part(getattr(e, f)) for f in e.fields])
-            number = self._shapes.setdefault(shape, len(self._shapes))
-            self._number[e] = number
-        return number
 
     def same(self, a: Expr, b: Expr) -> bool:
-        """Whether two expressions have the same structure."""
-        return a is b or (a.dtype is b.dtype and self.key(a) == self.key(b))
-
-    def _part(self, value: object) -> Any:
-        if isinstance(value, Expr):
-            return self.key(value)
-        if isinstance(value, tuple):
-            return tuple([self._part(v) for v in value])
-        if type(value) is E.Buffer:
-            return (self.key(value.data), value.dtype, self._part(value.shape))
-        return value
+        """Whether two expressions have the same structure. Sums that are not are mostly told apart without numbers."""
+        while a is not b:
+            if a.dtype is not b.dtype or type(a) is not type(b):
+                return False
+            if type(a) is not E.Binary or type(b) is not E.Binary:
+                return self.key(a) == self.key(b)
+            if a.op != b.op or (a.b is not b.b and self.key(a.b) != self.key(b.b)):
+                return False
+            a, b = a.a, b.a
+        return True
 
 
 def effect_of(call: Call) -> str:
