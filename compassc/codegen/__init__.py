@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, TypedDict
 
 from compass_core import PARAMS_FORMAT
@@ -61,15 +62,19 @@ def line_map(unit: Unit) -> LineMap:
     `parts` are `[offset, file, line, column]`: from there on the line comes from another line of the kernel.
     """
     files: dict[str, int] = {}
+
+    @cache
+    def number(file: str) -> int:
+        return files.setdefault(portable_name(file), len(files))
+
     places: list[Place | None] = []
     for line in unit.lines:
         if line.span is None:
             places.append(None)
             continue
-        place: Place = [files.setdefault(portable_name(line.span.file), len(files)), line.span.line]
+        place: Place = [number(line.span.file), line.span.line]
         if line.parts:
-            number = [files.setdefault(portable_name(span.file), len(files)) for _, span in line.parts]
-            place.append([[at, n, span.line, span.col] for n, (at, span) in zip(number, line.parts)])
+            place.append([[at, number(span.file), span.line, span.col] for at, span in line.parts])
         places.append(place)
     return {"files": list(files), "lines": places, "arrays": [array._asdict() for array in unit.arrays]}
 

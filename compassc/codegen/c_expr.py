@@ -69,7 +69,7 @@ class ExprPrinter:
             raise codegen_error(
                 f"a {type(e).__name__} of type {e.dtype} has no C form", "run the whole legalisation pipeline"
             )
-        if isinstance(e, E.PlacedExpr) and e.span is not None and e.span != self.here:
+        if isinstance(e, E.PlacedExpr) and e.span is not None and e.span is not self.here:
             outer, self.here = self.here, e.span
             text = form(self, e)
             self.here = outer
@@ -78,10 +78,14 @@ class ExprPrinter:
 
     def expr(self, e: E.Expr) -> str:
         """The C text of an expression; its C value is in the range of its type."""
+        if type(e) is E.Var:
+            return self._var(e)
         return f"({c_type(e.dtype)}){self.value(e)}" if _leaves_range(e) else self.value(e)
 
     def typed(self, e: E.Expr) -> str:
         """The C text of an argument that overloads are chosen by: C has the expression's own type for it."""
+        if type(e) is E.Var:
+            return self._var(e)
         return f"({c_type(e.dtype)}){self.value(e)}" if _is_promoted(e) or _is_widened(e) else self.value(e)
 
     def operand(self, e: E.Expr) -> str:

@@ -29,7 +29,9 @@ from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
 
 NAME = "CommonSubexprElim"
 _NOT_MOVED = frozenset("bitand bitor bitxor shl shr".split())
-_CONSTANTS = (E.IntImm, E.FloatImm)
+_MOVED = frozenset((Binary, E.Cast, E.Unary))
+_CONSTANTS = frozenset((E.IntImm, E.FloatImm))
+_SPREAD = frozenset((E.Broadcast, E.Ramp))
 
 
 def run(module: IRModule) -> IRModule:
@@ -54,10 +56,11 @@ class _Facts:
 
     def movable(self, e: Expr) -> bool:
         """Whether `e` is an expression that may become a variable."""
+        if type(e) not in _MOVED:
+            return False
         found = self._movable.get(e)
         if found is None:
-            own = (type(e) is Binary and e.op not in _NOT_MOVED) or type(e) is E.Cast
-            own = own or (type(e) is E.Unary and e.op == "not")
+            own = e.op not in _NOT_MOVED if type(e) is Binary else type(e) is not E.Unary or e.op == "not"
             found = own and all(map(self._inside, e.children()))
             self._movable[e] = found
         return found
@@ -66,9 +69,9 @@ class _Facts:
         """Whether `e` may be part of a movable expression."""
         if type(e) is Var:
             return e not in self.mutable and isinstance(e.dtype, DataType)
-        if isinstance(e, (E.Broadcast, E.Ramp)):
+        if type(e) in _SPREAD:
             return all(map(self._inside, e.children()))
-        return isinstance(e, _CONSTANTS) or self.movable(e)
+        return type(e) in _CONSTANTS or self.movable(e)
 
     def key(self, e: Expr) -> int:
         """The number of a movable expression; its variables and movable parts are in `parts`."""
@@ -84,7 +87,7 @@ class _Facts:
     def _part(self, e: Expr, found: tuple[list[Var], list[int]], conditional: bool) -> None:
         if type(e) is Var:
             found[0].append(e)
-        elif isinstance(e, (E.Broadcast, E.Ramp)):
+        elif type(e) in _SPREAD:
             for child in e.children():
                 self._part(child, found, conditional)
         elif type(e) not in _CONSTANTS:
@@ -167,7 +170,7 @@ class _Eliminate:
         children = e.children()
         lazy = type(e) is E.Select or (type(e) is Binary and e.op in E.LOGICAL)
         for i, child in enumerate(children):
-            if type(child) is not Var:
+            if type(child) not in E.LEAVES:
                 self._collect(child, conditional or (lazy and i > 0), found)
 
     # -- rewriting
@@ -191,7 +194,7 @@ class _Eliminate:
         self.order.append(key)
 
     def _expr(self, e: Expr) -> Expr:
-        if not self.active or type(e) is Var:
+        if not self.active or type(e) in E.LEAVES:
             return e
         if self.facts.movable(e):
             var = self.active.get(self.facts.key(e))

@@ -38,6 +38,10 @@ IN_A_CONDITION = (
 )
 
 
+_ALIGNED = E.F_VECTOR | E.F_POINTER | E.F_FUNC
+"""What has something to align."""
+
+
 def wide_error(message: str, help: str = "") -> CompassError:
     return CompassError(message, code="wide-vector", help=help)
 
@@ -216,7 +220,7 @@ class Aligner:
 
     def scalar(self, e: E.Expr) -> E.Expr:
         """A scalar, pointer or void expression with the vectors in it aligned."""
-        if not e.flags & (E.F_VECTOR | E.F_POINTER | E.F_FUNC):
+        if not e.flags & _ALIGNED:
             return e
         if type(e) is E.Call:
             return self._scalar_call(e)
@@ -224,8 +228,6 @@ class Aligner:
             return self._element(e)
         if type(e) is E.FuncCall:
             return self._arguments(e)
-        if type(e) is E.Pointer:
-            return E.Pointer(e.pointer_type.elem, self.scalar(e.base), self.scalar(e.offset))
         if type(e) is E.AddressOf:
             return self._address_of(e)
         if type(e) is E.BufferLoad and e.mask is not None:
@@ -293,6 +295,9 @@ class Aligner:
         out: list[S.Stmt] = []
         outer = self.before
         for s in body:
+            if not s.flags & _ALIGNED and type(s) is not S.SetElement:
+                out.append(placed(s))
+                continue
             self.before, self.span = [], s.span
             new = self.stmt(s)
             out += [placed(made) for made in evaluated_once([*self.before, *new])]
