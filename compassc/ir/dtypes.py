@@ -17,6 +17,10 @@ F_VECTOR = 16
 """Flag of an expression (`compassc.ir.exprs`): some sub-expression has a vector or mask type."""
 F_WIDE = 32
 """Flag of an expression: some sub-expression has a vector type that is not one register."""
+F_MASK_TYPE = 4096
+"""Flag of an expression: some sub-expression has the type of a mask."""
+F_WIDE_POINTER = 8192
+"""Flag of an expression: some sub-expression points to vectors that are not one register."""
 
 _ALIASES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 _ALIASES.update(
@@ -69,7 +73,7 @@ class DataType(str):
     """Bytes of one element (a bool takes one)."""
     total_bytes: int
     flags: int
-    """`F_VECTOR` and `F_WIDE`, as far as they hold for the type."""
+    """The flags above that hold for the type."""
 
     def __new__(cls, kind: object) -> DataType:  # noqa: PYI034 - typing.Self is younger than Python 3.10
         return dtype(kind)
@@ -154,7 +158,7 @@ def _make_dtype(code: str, bits: int, lanes: int) -> DataType:
     self.is_mask = self.is_bool and lanes > 1
     self.native_lanes = VECTOR_BITS // bits if bits in (8, 16, 32) else 0
     self.is_native = self.is_vector and (lanes == self.native_lanes or (self.is_bool and lanes in (8, 16, 32)))
-    self.flags = 0 if lanes == 1 else F_VECTOR if self.is_native else F_VECTOR | F_WIDE
+    self.flags = self.is_vector * (F_VECTOR | F_WIDE * (not self.is_native) | F_MASK_TYPE * self.is_bool)
     self.element_of = self if lanes == 1 else make_dtype(code, bits)
     return self
 
@@ -200,10 +204,9 @@ def _no_type(kind: object) -> DTypeError:
 class PointerType:
     """Pointer to `elem` in a memory `scope`; interned by `pointer_type`."""
 
-    __slots__ = ("elem", "scope")
+    __slots__ = ("elem", "flags", "scope")
     lanes = 1
     bits = 32
-    flags = 0
     bytes = total_bytes = 4
     native_lanes = 0
     is_bool = is_void = is_vector = is_mask = is_scalar = is_native = False
@@ -211,6 +214,7 @@ class PointerType:
 
     def __init__(self, elem: DataType, scope: str) -> None:
         self.elem, self.scope = elem, scope
+        self.flags = F_WIDE_POINTER if elem.is_vector and not elem.is_native else 0
 
     def __repr__(self) -> str:
         return f"{self.elem}*"
@@ -238,6 +242,7 @@ FLOAT32 = dtype("float32")
 VOID = dtype("void")
 
 
+@cache
 def native(elem: DataType) -> DataType:
     """The 256-bit vector type of an element type."""
     return elem.with_lanes(elem.native_lanes)

@@ -15,14 +15,25 @@ from typing import TYPE_CHECKING, Any
 
 from compass_core.errors import Span
 
-from .dtypes import F_VECTOR, F_WIDE, VOID, DataType, PointerType, Type, bool_of, pointer_type
+from .dtypes import (
+    F_MASK_TYPE,
+    F_VECTOR,
+    F_WIDE,
+    F_WIDE_POINTER,
+    VOID,
+    DataType,
+    PointerType,
+    Type,
+    bool_of,
+    pointer_type,
+)
 from .expr_op import ExprOp
 from .node import Flagged, Node, derived, field, node
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["F_VECTOR", "F_WIDE"]
+__all__ = ["F_MASK_TYPE", "F_VECTOR", "F_WIDE", "F_WIDE_POINTER"]
 
 F_LOAD = 1  # reads memory through BufferLoad
 F_CALL = 2  # contains a Call of a declared operation
@@ -33,9 +44,13 @@ F_VCAST = 128  # a vector cast (Call of "cast")
 F_RAW_R = 256  # a Call whose inactive lanes are unspecified
 F_POINTER = 512  # an address is computed
 F_CHANGES = 1024  # what may change variables: an assignment, the address of one, inline assembly
+F_DIVISION = 2048  # a quotient or a remainder
 F_PLACED = F_LOAD | F_CALL | F_FUNC  # contains a PlacedExpr
+_FIRST_OF_CALLS, _BITS_OF_CALLS = 14, 16  # the bits that operations share: up to 30 a number is one digit of Python
 
 ARITHMETIC = frozenset("add sub mul div mod floordiv floormod min max bitand bitor bitxor shl shr".split())
+_OPERATOR_FLAGS = {"div": F_DIVISION, "mod": F_DIVISION}
+_OPERATOR_FLAGS |= dict.fromkeys(("floordiv", "floormod"), F_DIVISION | F_FLOORDIV)
 COMPARISON = frozenset("eq ne lt le gt ge".split())
 LOGICAL = frozenset(("and", "or"))
 COMMUTATIVE = frozenset("add mul min max eq ne bitand bitor bitxor and or".split())
@@ -160,8 +175,7 @@ def _type_of_binary(op: str, a: Expr) -> Type:
 
 
 def _flags_of_binary(op: str, a: Expr, b: Expr) -> int:
-    flags = a.flags | b.flags
-    return flags | F_FLOORDIV if op == "floordiv" or op == "floormod" else flags
+    return a.flags | b.flags | _OPERATOR_FLAGS.get(op, 0)
 
 
 @node()
@@ -296,8 +310,8 @@ def _private_pointer(var: Var) -> PointerType:
     return pointer_type(var.data_type, "private")
 
 
-def _flags_of_address() -> int:
-    return F_POINTER | F_CHANGES
+def _flags_of_address(dtype: PointerType) -> int:
+    return F_POINTER | F_CHANGES | dtype.flags
 
 
 @node(text="T.address_of(var)")
@@ -381,7 +395,16 @@ class GetElement(Expr):
 def _flags_of_operation(op: str) -> int:
     """What a call of an operation by this name adds to its flags."""
     single, assembly = op.startswith("atomic_"), "asm" in op
-    return F_CALL | F_FUNC * single | F_CHANGES * assembly | F_VCAST * (op == "cast")
+    own = 1 << (_FIRST_OF_CALLS + sum(op.encode()) % _BITS_OF_CALLS)
+    return own | F_CALL | F_FUNC * single | F_CHANGES * assembly | F_VCAST * (op == "cast")
+
+
+def flags_of_calls(*ops: str) -> int:
+    """The flags of which each call of one of these operations has one; calls of others may have it, too."""
+    found = 0
+    for op in ops:
+        found |= _flags_of_operation(op) >> _FIRST_OF_CALLS << _FIRST_OF_CALLS
+    return found
 
 
 def _flags_of_call(op: str, args: tuple[Expr, ...], dtype: Type, mask: Expr | None, r: Expr | None) -> int:

@@ -313,6 +313,7 @@ def _applied(f: Field, rule: Callable[..., object], names: dict[str, object]) ->
 def _flags(fields: list[Field], flags: int) -> list[str]:
     """The flags of the type, the children and the class together."""
     always = [f"{f.name}.flags" for f in fields if f.kind is ONE or f.name == "dtype"]
+    always += [f"{f.name}.data.flags" for f in fields if f.kind is BUFFER]
     lines = [f"    flags = {' | '.join([str(flags), *always])}"]
     for f in fields:
         if f.kind is MANY or f.kind in _BODIES:

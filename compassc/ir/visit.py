@@ -7,7 +7,7 @@ rebuilt only where a child changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 from compass_core.errors import CompassError, Span
 
@@ -45,6 +45,8 @@ class Rewriter:
     """
 
     interest = 0
+    skips_statements: ClassVar[bool] = False
+    """Whether statements without interest stay although there are methods of statements."""
     _table: ClassVar[dict[type, str]] = {}
     _skipped: ClassVar[int] = 0
     """Statements without any of these flags stay as they are (0: all are looked at)."""
@@ -54,7 +56,7 @@ class Rewriter:
         own = {method.rewrites: name for name, method in vars(cls).items() if hasattr(method, "rewrites")}
         cls._table = {**cls._table, **own}
         plain = cls.stmt is Rewriter.stmt and not any(issubclass(kind, Stmt) for kind in cls._table)
-        cls._skipped = cls.interest if plain else 0
+        cls._skipped = cls.interest if plain or cls.skips_statements else 0
 
     def __init__(self) -> None:
         self._methods: dict[type, Callable[[Any], Any]] = {c: getattr(self, name) for c, name in self._table.items()}
@@ -117,15 +119,31 @@ class Rewriter:
         return f if body is f.body else f.replace(body=body)
 
 
+class StatementRewriter(Rewriter):
+    """Rewrites statements; their expressions stay."""
+
+    def expr(self, e: Expr) -> Expr:
+        return e
+
+    def stmt(self, s: Stmt) -> Rewritten:
+        if not s.has_blocks and type(s) not in self._methods:
+            return s
+        return super().stmt(s)
+
+
 def located(e: _E, span: Span | None) -> _E:
     """`e` with the place `span` for all calls and accesses in it that have none; what is below a placed one has its own."""
     if span is None or not e.flags & E.F_PLACED:
         return e
-    if not isinstance(e, PlacedExpr):
-        return e.map(lambda child: located(child, span))
-    if e.span is not None:
-        return e
-    return e.map(lambda child: located(child, span)).at(span)
+
+    def place(part: Expr) -> Expr:
+        if not part.flags & E.F_PLACED:
+            return part
+        if not isinstance(part, PlacedExpr):
+            return part.map(place)
+        return part if part.span is not None else part.map(place).at(span)
+
+    return cast(_E, place(e))
 
 
 def placed(s: _S) -> _S:

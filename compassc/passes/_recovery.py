@@ -5,7 +5,7 @@ from __future__ import annotations
 from compass_core.errors import CompassError, Span, flat, together
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S
-from compassc.ir.visit import Rewriter, walk_exprs
+from compassc.ir.visit import StatementRewriter, walk_exprs
 from compassc.pass_manager import load_pass
 
 _MOST = 20
@@ -44,7 +44,7 @@ def _without(module: S.IRModule, spans: set[Span]) -> S.IRModule | None:
     return module.replace(functions=functions) if drop.dropped else None
 
 
-class _Drop(Rewriter):
+class _Drop(StatementRewriter):
     """Drops statements, and those that need them."""
 
     def __init__(self, spans: set[Span]) -> None:
@@ -52,9 +52,6 @@ class _Drop(Rewriter):
         self.spans = spans
         self.missing: set[E.Var] = set()
         self.dropped = False
-
-    def expr(self, e: E.Expr) -> E.Expr:
-        return e
 
     def stmt(self, s: S.Stmt) -> S.Stmt | None:
         needs = any(type(e) is E.Var and e in self.missing for root in s.exprs() for e in walk_exprs(root))

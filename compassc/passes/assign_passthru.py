@@ -31,6 +31,7 @@ def _within(e: E.Expr, part: E.Expr) -> bool:
 
 class _Assign(Rewriter):
     interest = E.F_RAW_R
+    skips_statements = True
 
     @rewrites(E.Call)
     def rewrite_call(self, e: E.Call) -> E.Expr:

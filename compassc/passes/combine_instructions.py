@@ -19,21 +19,6 @@ NAME = "CombineInstructions"
 Pattern = Callable[[E.Call], "E.Expr | None"]
 
 
-class _Combine(Rewriter):
-    interest = E.F_CALL
-
-    @rewrites(E.Call)
-    def rewrite_call(self, e: E.Call) -> E.Expr:
-        new: E.Expr = e.map(self.expr)
-        while type(new) is E.Call:
-            pattern = PATTERNS.get(new.op)
-            found = None if pattern is None else pattern(new)
-            if found is None:
-                break
-            new = found.map(self.expr)
-        return new
-
-
 # ------------------------------------------------------------------------------------------------------ narrowing shift
 
 
@@ -193,5 +178,21 @@ PATTERNS: dict[str, Pattern] = {
     "vinv": inverted_result,
     "convert_int8": rounded_conversion,
 }
+
+
+class _Combine(Rewriter):
+    interest = E.flags_of_calls(*PATTERNS)
+
+    @rewrites(E.Call)
+    def rewrite_call(self, e: E.Call) -> E.Expr:
+        new: E.Expr = e.map(self.expr)
+        while type(new) is E.Call:
+            pattern = PATTERNS.get(new.op)
+            found = None if pattern is None else pattern(new)
+            if found is None:
+                break
+            new = found.map(self.expr)
+        return new
+
 
 run = for_each_function(lambda f: _Combine().function(f))

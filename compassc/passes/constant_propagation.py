@@ -39,11 +39,18 @@ def _function(f: PrimFunc) -> PrimFunc:
 _CANDIDATES = (E.IntImm, E.FloatImm, E.ConstMask, E.Broadcast, E.Var)
 
 
+_UNNAMED = E.F_MASK | E.F_DIVISION | E.F_MASK_TYPE
+"""What has constants to fold although no variable is one: masks, divisions, splats of bools."""
+
+
 class _Fold(Rewriter):
     def __init__(self, mutable: AbstractSet[E.Var]) -> None:
         super().__init__()
         self.mutable = mutable
         self.values: dict[E.Var, Expr] = {}
+
+    def expr(self, e: E.Expr) -> E.Expr:
+        return super().expr(e) if self.values or e.flags & _UNNAMED else e
 
     @rewrites(E.Var)
     def rewrite_var(self, e: E.Var) -> E.Expr:

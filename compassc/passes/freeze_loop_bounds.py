@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from ..ir import exprs as E
 from ..ir import stmts as S
-from ..ir.visit import Rewriter, Rewritten, all_exprs, for_each_function, rewrites, walk_exprs, walk_stmts
+from ..ir.visit import Rewritten, StatementRewriter, all_exprs, for_each_function, rewrites, walk_exprs, walk_stmts
 from ..ops import core, spelling
 
 NAME = "FreezeLoopBounds"
 
 
-class _Freeze(Rewriter):
-    def expr(self, e: E.Expr) -> E.Expr:
-        return e
-
+class _Freeze(StatementRewriter):
     @rewrites(S.For)
     def rewrite_for(self, s: S.For) -> Rewritten:
         s = self.default_stmt(s)

@@ -12,7 +12,7 @@ NAME = "LegalizeOperations"
 
 
 class _Lower(Rewriter):
-    interest = E.F_CALL
+    interest = E.flags_of_calls("vconcat")
 
     @rewrites(E.Call)
     def rewrite_call(self, e: E.Call) -> E.Expr:

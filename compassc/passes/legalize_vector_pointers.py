@@ -18,7 +18,7 @@ NAME = "LegalizeVectorPointers"
 
 def is_virtual(t: object) -> bool:
     """Whether a type points to vectors that are not one register."""
-    return isinstance(t, PointerType) and t.elem.is_vector and not t.elem.is_native
+    return isinstance(t, PointerType) and t.flags != 0
 
 
 def _scalar(t: Any) -> Any:
@@ -82,19 +82,9 @@ def _concerned(f: S.PrimFunc) -> bool:
     for s in walk_stmts(f.body):
         if is_virtual(getattr(getattr(s, "var", None), "dtype", None)):
             return True
-        for e in s.exprs():
-            if e.flags & (E.F_POINTER | E.F_FUNC) and _mentions(e):
+        for e in s.exprs() if s.flags & E.F_WIDE_POINTER else ():
+            if e.flags & E.F_WIDE_POINTER and e.flags & (E.F_POINTER | E.F_FUNC):
                 return True
-    return False
-
-
-def _mentions(e: E.Expr) -> bool:
-    stack = [e]
-    while stack:
-        node = stack.pop()
-        if is_virtual(node.dtype):
-            return True
-        stack.extend(node.children())
     return False
 
 

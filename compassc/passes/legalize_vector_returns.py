@@ -12,7 +12,7 @@ from typing import TypeGuard
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import BOOL, VOID, DataType, Type, pointer_type
-from ..ir.visit import Rewriter, Rewritten, rewrites
+from ..ir.visit import Rewriter, Rewritten, StatementRewriter, rewrites
 from ._vectors import int32, vstore, zero
 
 NAME = "LegalizeVectorReturns"
@@ -22,13 +22,10 @@ def is_flexible(t: Type) -> TypeGuard[DataType]:
     return t.is_vector and not t.is_native and not t.is_bool
 
 
-class _Callee(Rewriter):
+class _Callee(StatementRewriter):
     def __init__(self, ret: E.Var) -> None:
         super().__init__()
         self.ret = ret
-
-    def expr(self, e: E.Expr) -> E.Expr:
-        return e
 
     @rewrites(S.Return)
     def rewrite_return(self, s: S.Return) -> Rewritten:

@@ -22,7 +22,7 @@ def run(module: IRModule) -> IRModule:
 
 
 class _Grid(Rewriter):
-    interest = E.F_CALL
+    interest = E.flags_of_calls("get_num_groups", "get_group_id")
 
     def __init__(self, cores: int) -> None:
         super().__init__()

@@ -21,7 +21,7 @@ NAME = "LowerTag"
 
 
 class _Lower(Rewriter):
-    interest = E.F_CALL
+    interest = E.flags_of_calls("tag")
 
     def __init__(self, has_no_zip: bool) -> None:
         super().__init__()

@@ -18,7 +18,7 @@ from ..ir.dtypes import BOOL, INT32
 from ..ir.exprs import Binary, Cast, Expr, Var
 from ..ir.printer import print_expr
 from ..ir.stmts import IRModule, PrimFunc
-from ..ir.visit import Rewriter, Rewritten, rewrites, substitute_body, walk_stmts
+from ..ir.visit import Rewritten, StatementRewriter, rewrites, substitute_body, walk_stmts
 
 NAME = "LowerThreadLoops"
 
@@ -35,15 +35,12 @@ def _function(f: PrimFunc, target: str) -> PrimFunc:
     return f.replace(body=(S.Let(tid, E.Call("get_local_id", (), INT32, span=f.span), span=f.span), *body))
 
 
-class _Lower(Rewriter):
+class _Lower(StatementRewriter):
     def __init__(self, tid: Var, tecs: int) -> None:
         super().__init__()
         self.tid, self.tecs = tid, tecs
         self.outer: list[S.For] = []
         self.interner = Interner()
-
-    def expr(self, e: Expr) -> Expr:
-        return e
 
     @rewrites(S.For)
     def rewrite_for(self, s: S.For) -> Rewritten:

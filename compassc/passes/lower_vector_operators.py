@@ -43,6 +43,7 @@ def _defaults(name: str) -> tuple[tuple[str, object], ...]:
 
 class _Lower(Rewriter):
     interest = E.F_VECTOR
+    skips_statements = True
 
     @rewrites(E.BufferLoad)
     def rewrite_load(self, e: E.BufferLoad) -> E.Expr:

@@ -9,20 +9,17 @@ from __future__ import annotations
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import dtype, pointer_type
-from ..ir.visit import Rewriter, Rewritten, rewrites
+from ..ir.visit import Rewritten, StatementRewriter, rewrites
 from ._vectors import int32
 
 NAME = "OutlineConstants"
 _BYTE = dtype("uint8")
 
 
-class _Outline(Rewriter):
+class _Outline(StatementRewriter):
     def __init__(self, function: str) -> None:
         super().__init__()
         self.prefix = f"{function}_u8_"
-
-    def expr(self, e: E.Expr) -> E.Expr:
-        return e
 
     @rewrites(S.AllocConst)
     def rewrite_alloc_const(self, s: S.AllocConst) -> Rewritten:

@@ -6,6 +6,8 @@ Before: any module. After: no call is of an operation that declares an expansion
 
 from __future__ import annotations
 
+from functools import cache
+
 from ..ir import exprs as E
 from ..ir import stmts as S
 from ..ir.dtypes import DataType
@@ -26,7 +28,13 @@ def run(module: IRModule) -> IRModule:
 
 
 def _expands(f: PrimFunc) -> bool:
-    return any(type(e) is E.Call and _expansion(e) is not None for e in all_exprs(f.body, E.F_CALL))
+    return any(type(e) is E.Call and _expansion(e) is not None for e in all_exprs(f.body, _flags()))
+
+
+@cache
+def _flags() -> int:
+    """What calls of operations with an expansion have one of."""
+    return E.flags_of_calls(*[op.name for op in core.load().values() if op.expansion is not None])
 
 
 def _expansion(e: E.Call) -> object:

@@ -24,7 +24,7 @@ from ..ir import stmts as S
 from ..ir.dtypes import INT32, VOID, DataType, PointerType
 from ..ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
-from ..ir.visit import Rewriter, Rewritten, all_exprs, rewrites, substitute_body, walk_stmts
+from ..ir.visit import Rewritten, StatementRewriter, all_exprs, rewrites, substitute_body, walk_stmts
 from ._events import Started, bit, wait
 from ._pipelined_transfers import Move, Turn, Turns, refusal, shown
 from ._sram_pieces import Room, rooms
@@ -130,7 +130,7 @@ def _events(turn: Turn, available: int) -> _Events:
     return found
 
 
-class _Pipeline(Rewriter):
+class _Pipeline(StatementRewriter):
     def __init__(self, turns: Turns, plans: dict[int, Turn], events: int, spare: int) -> None:
         super().__init__()
         self.turns, self.plans, self.events, self.spare = turns, plans, events, spare
@@ -139,9 +139,6 @@ class _Pipeline(Rewriter):
             for array in plan.arrays:
                 room = plan.stages + spare * (array in plan.both) if array in plan.filled else 2
                 self.rooms[array] = max(room, self.rooms.get(array, 0))
-
-    def expr(self, e: Expr) -> Expr:
-        return e
 
     @rewrites(S.Alloc)
     def rewrite_alloc(self, s: S.Alloc) -> Rewritten:
@@ -366,13 +363,10 @@ def _at(body: list[Stmt], span: Span | None) -> list[Stmt]:
     return list(_Places(span).body(tuple(body)))
 
 
-class _Places(Rewriter):
+class _Places(StatementRewriter):
     def __init__(self, span: Span | None) -> None:
         super().__init__()
         self.span = span
-
-    def expr(self, e: Expr) -> Expr:
-        return e
 
     def stmt(self, s: Stmt) -> Rewritten:
         s = self.default_stmt(s)

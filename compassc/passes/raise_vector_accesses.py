@@ -21,7 +21,8 @@ def _element(pointer: E.Expr, stride: E.Expr, kind: object, mask: E.Expr | None)
 
 
 class _Revert(Rewriter):
-    interest = E.F_CALL
+    interest = E.flags_of_calls("vload", "vstore")
+    skips_statements = True
 
     @rewrites(E.Call)
     def rewrite_call(self, e: E.Call) -> E.Expr:

@@ -17,7 +17,7 @@ from ..ir import stmts as S
 from ..ir.dtypes import INT32, PointerType
 from ..ir.exprs import Buffer, Expr, IntImm, Var
 from ..ir.stmts import Body, IRModule, PrimFunc, Stmt
-from ..ir.visit import Rewriter, Rewritten, rename_vars, rewrites, walk_stmts
+from ..ir.visit import Rewritten, StatementRewriter, rename_vars, rewrites, walk_stmts
 
 NAME = "StorageRewrite"
 _SHAREABLE = ("lsram", "shared")
@@ -53,10 +53,7 @@ def _function(f: PrimFunc) -> PrimFunc:
     return f.replace(body=allocs + rename_vars(body, merged))
 
 
-class _DropAllocs(Rewriter):
-    def expr(self, e: Expr) -> Expr:
-        return e
-
+class _DropAllocs(StatementRewriter):
     @rewrites(S.Alloc)
     def rewrite_alloc(self, s: S.Alloc) -> Rewritten:
         return None

@@ -12,7 +12,7 @@ NAME = "StrengthReduction"
 
 
 class _Reduce(Rewriter):
-    interest = E.F_CALL
+    interest = E.flags_of_calls("vmul")
 
     @rewrites(E.Call)
     def rewrite_call(self, e: E.Call) -> E.Expr:

@@ -16,7 +16,7 @@ from ..ir import stmts as S
 from ..ir.exprs import IntImm
 from ..ir.printer import print_expr
 from ..ir.stmts import IRModule, PrimFunc
-from ..ir.visit import Rewriter, Rewritten, rewrites, substitute_body, walk_stmts
+from ..ir.visit import Rewritten, StatementRewriter, rewrites, substitute_body, walk_stmts
 
 NAME = "UnrollLoop"
 
@@ -31,13 +31,10 @@ def _function(f: PrimFunc) -> PrimFunc:
     return _Unroll(mutable_vars(f)).function(f)
 
 
-class _Unroll(Rewriter):
+class _Unroll(StatementRewriter):
     def __init__(self, mutable: AbstractSet[E.Var]) -> None:
         super().__init__()
         self.mutable = mutable
-
-    def expr(self, e: E.Expr) -> E.Expr:
-        return e
 
     @rewrites(S.For)
     def rewrite_for(self, s: S.For) -> Rewritten:

@@ -25,7 +25,7 @@ from ..ir.dtypes import INT32, PointerType
 from ..ir.exprs import Binary, Expr, IntImm, Var
 from ..ir.printer import print_expr
 from ..ir.stmts import Body, IRModule, PrimFunc
-from ..ir.visit import Rewriter, Rewritten, all_exprs, rewrites, walk_stmts
+from ..ir.visit import Rewritten, StatementRewriter, all_exprs, rewrites, walk_stmts
 from ._carried import conditions_of_turns
 from ._vectorizer import NoVectorForm, Vectorizer
 
@@ -44,7 +44,7 @@ def _function(f: PrimFunc, on_npu: bool) -> PrimFunc:
     return VectorLoops(mutable_vars(f), on_npu).function(f)
 
 
-class VectorLoops(Rewriter):
+class VectorLoops(StatementRewriter):
     """The vectorized loops of a function with `mutable` variables. `on_npu`: whether there are the operations of NPUs."""
 
     def __init__(self, mutable: AbstractSet[Var], on_npu: bool = True) -> None:
@@ -53,9 +53,6 @@ class VectorLoops(Rewriter):
         self.pointers: dict[Var, Expr] = {}
         self.arith = Arith(mutable)
         self.simplify = Simplifier(self.arith).expr
-
-    def expr(self, e: Expr) -> Expr:
-        return e
 
     @rewrites(S.For)
     def rewrite_for(self, s: S.For) -> Rewritten:

@@ -11,21 +11,18 @@ from compassc.ir import stmts as S
 from compassc.ir.dtypes import INT32
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 from compassc.ir.stmts import Body, PrimFunc
-from compassc.ir.visit import Rewriter, Rewritten, rewrites
+from compassc.ir.visit import Rewritten, StatementRewriter, rewrites
 
 ZERO, ONE = IntImm(INT32, 0), IntImm(INT32, 1)
 
 
-class Scoped(Rewriter):
+class Scoped(StatementRewriter):
     """A rewriter of statements with the facts of the loops and conditions around the place where it is."""
 
     def __init__(self, f: PrimFunc) -> None:
         super().__init__()
         self.facts = Arith(mutable_vars(f))
         self.simplify = Simplifier(self.facts).expr
-
-    def expr(self, e: Expr) -> Expr:
-        return e
 
     @rewrites(S.Let)
     def rewrite_let(self, s: S.Let) -> Rewritten:

@@ -9,7 +9,7 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Expr, Var
 from compassc.ir.stmts import Body, PrimFunc, Stmt
-from compassc.ir.visit import Rewriter
+from compassc.ir.visit import StatementRewriter
 
 _PLAIN = (S.Let, S.Assign, S.BufferStore)
 _TRIVIAL = (Var, E.BufferLoad, E.Ramp, E.VectorLiteral, E.IntImm, E.FloatImm, E.TailMask)
@@ -21,13 +21,10 @@ def with_parts(f: PrimFunc, loads: bool) -> PrimFunc:
     return _Statements(loads).function(f)
 
 
-class _Statements(Rewriter):
+class _Statements(StatementRewriter):
     def __init__(self, loads: bool) -> None:
         super().__init__()
         self.loads = loads
-
-    def expr(self, e: Expr) -> Expr:
-        return e
 
     def body(self, body: Body) -> Body:
         made: list[Stmt] = []

@@ -17,7 +17,7 @@ from compassc.ir.accesses import Accesses, Element
 from compassc.ir.dtypes import INT32, VOID
 from compassc.ir.exprs import Binary, Buffer, Expr, IntImm, Var
 from compassc.ir.stmts import SCALAR_LOOPS, Body, IRModule, PrimFunc, Stmt
-from compassc.ir.visit import Rewriter, Rewritten, all_exprs, rewrites, substitute_body, walk_stmts
+from compassc.ir.visit import Rewritten, StatementRewriter, all_exprs, rewrites, substitute_body, walk_stmts
 from compassc.passes._events import Started, bit, wait
 from compassc.passes.loops._facts import ONE, ZERO
 from compassc.passes.loops._functions import on_entry
@@ -55,16 +55,13 @@ def _function(f: PrimFunc, most: int) -> PrimFunc:
     return f.replace(body=(*allocations, *starts, *rest, *ends))
 
 
-class _Overlap(Rewriter):
+class _Overlap(StatementRewriter):
     def __init__(self, uses: dict[Var, int]) -> None:
         super().__init__()
         self.arrays, self.uses = set(uses), uses
         self.buffers: dict[Var, Buffer] = {}
         self.halves: dict[Var, Buffer] = {}
         self.events: dict[str, Var] = {}
-
-    def expr(self, e: Expr) -> Expr:
-        return e
 
     @rewrites(S.Alloc)
     def rewrite_alloc(self, s: S.Alloc) -> Rewritten:

@@ -19,7 +19,7 @@ from compassc.ir import exprs as E
 from compassc.ir import stmts as S
 from compassc.ir.exprs import Expr, IntImm, Var
 from compassc.ir.stmts import Body, IRModule, Stmt
-from compassc.ir.visit import Rewriter, rewrites, walk_exprs, walk_stmts
+from compassc.ir.visit import Rewriter, StatementRewriter, rewrites, walk_exprs, walk_stmts
 from compassc.passes.loops._functions import on_entry
 
 NAME = "ReuseLoads"
@@ -34,10 +34,7 @@ def run(module: IRModule) -> IRModule:
     return on_entry(module, lambda f: _Reuse().function(f))
 
 
-class _Reuse(Rewriter):
-    def expr(self, e: Expr) -> Expr:
-        return e
-
+class _Reuse(StatementRewriter):
     def body(self, body: Body) -> Body:
         made: list[Stmt] = []
         for s in body:

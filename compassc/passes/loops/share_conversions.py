@@ -13,7 +13,7 @@ from compassc.ir import stmts as S
 from compassc.ir.dtypes import Type
 from compassc.ir.exprs import Expr, Var
 from compassc.ir.stmts import Body, IRModule, PrimFunc, Stmt
-from compassc.ir.visit import Rewriter, rewrites
+from compassc.ir.visit import Rewriter, StatementRewriter, rewrites
 from compassc.passes.loops._functions import on_entry
 
 NAME = "ShareConversions"
@@ -28,13 +28,10 @@ def _shared(f: PrimFunc) -> PrimFunc:
     return _Statements().function(f)
 
 
-class _Statements(Rewriter):
+class _Statements(StatementRewriter):
     def __init__(self) -> None:
         super().__init__()
         self.loaded: set[Var] = set()
-
-    def expr(self, e: Expr) -> Expr:
-        return e
 
     def body(self, body: Body) -> Body:
         made: list[Stmt] = []
