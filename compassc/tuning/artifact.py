@@ -17,7 +17,7 @@ from compassc.driver.stages import check_resources
 from compassc.dsl.build_manager import BuildManager
 from compassc.language.info import current_target
 from compassc.tuning.space import Candidate
-from compassc.tuning.task import Infeasible, Task, Tolerance
+from compassc.tuning.task import Infeasible, Program, Task, Tolerance
 
 if TYPE_CHECKING:
     from compass_core.aipubin.kernelinfo import KernelFields
@@ -87,8 +87,14 @@ def words(error: CompassError) -> str:
 
 
 def _made(task: Task, candidate: Candidate) -> Artifact:
-    target = targets.load(task.workload.target).name
     program = task.program(candidate)
+    made = program.made.artifact = program.made.artifact or _compiled(program, task.workload.target)
+    return replace(made, arguments=None if program.arguments is None else tuple(program.arguments))
+
+
+def _compiled(program: Program, name: str) -> Artifact:
+    """The C text of a program for the target of this name."""
+    target = targets.load(name).name
     module = BuildManager(target).parse(program.kernel)
     options = pass_manager.PassOptions()
     with current_target(target):
@@ -96,8 +102,7 @@ def _made(task: Task, candidate: Candidate) -> Artifact:
         legalised = passes.legalize(lowered, options)
         made = codegen.emit(legalised, interface_of(lowered))
     tables = [str(array["symbol"]) for array in made.line_map["arrays"] if array["scope"] == "constant"]
-    arguments = None if program.arguments is None else tuple(program.arguments)
-    return Artifact(made.text, made.params, (*(f.name for f in legalised.functions), *tables), arguments)
+    return Artifact(made.text, made.params, (*(f.name for f in legalised.functions), *tables))
 
 
 def renamed(artifact: Artifact, prefix: str) -> Artifact:

@@ -6,13 +6,14 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.bounded import Bounded
 from compass_core.dataclass import dataclass
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import INTEGER_TYPES, numpy_dtype
@@ -29,6 +30,8 @@ from compassc.tuning.task import Infeasible, Program, Tolerance, Workload
 
 _MOST = 100
 _MOST_FLOAT = 4
+_PROGRAMS = 64
+"""Kernels of a task that are kept."""
 
 
 def workload_of(layers: Sequence[Layer], target: str) -> Workload:
@@ -90,6 +93,8 @@ class LayerTask:
     """Where kernels' texts go when there is no cache."""
     space: ParameterSpace = field(init=False)
     _kernel: Kernel = field(init=False)
+    _programs: Bounded[str, Program] = field(default_factory=lambda: Bounded(_PROGRAMS), init=False, compare=False)
+    """By their text, which choices of sizes have in common."""
 
     def __post_init__(self) -> None:
         with planned_for(self.target), deciding() as decisions:
@@ -126,7 +131,11 @@ class LayerTask:
             raise Infeasible(str(error)) from None
         if _places(kernel) != _places(self._kernel):
             raise Infeasible("its tensors are other parameters")
-        return Program(KernelCache(self.folder, self.target).function_of(kernel), self._arguments(kernel))
+        known = self._programs.get(kernel.text)
+        if known is None:
+            known = Program(KernelCache(self.folder, self.target).function_of(kernel))
+            self._programs[kernel.text] = known
+        return replace(known, arguments=self._arguments(kernel))
 
     def arguments(self) -> Sequence[Any]:
         return self._arguments(self._kernel)

@@ -7,12 +7,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from compass_core import VERSION, targets
 from compass_core.arrays import Array
 from compass_core.dataclass import dataclass
 from compassc.tuning.space import Candidate, Space
+
+if TYPE_CHECKING:
+    from compassc.ir.stmts import IRModule
+    from compassc.tuning.artifact import Artifact
 
 
 class Infeasible(Exception):
@@ -72,14 +76,23 @@ class Workload:
         }
 
 
+@dataclass
+class Made:
+    """What was made of a kernel: its loops, and its C text with the arguments of one program."""
+
+    loops: IRModule | None = None
+    artifact: Artifact | None = None
+
+
 @dataclass(frozen=True)
 class Program:
     """A candidate as something to build: a kernel of the language, an IR function or an IR module (what
     `BuildManager.build` takes), whose parameters take the task's arguments in order; `arguments`: its own instead, with
-    the same outputs at the same places."""
+    the same outputs at the same places. `made`: programs of a task that have it in common differ in arguments alone."""
 
     kernel: Any
     arguments: Sequence[Any] | None = None
+    made: Made = field(default_factory=Made, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

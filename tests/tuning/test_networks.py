@@ -11,17 +11,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from compassc import passes
 from compassc.graph import Graph, Layer, LayerError, Tensor, text
 from compassc.layers.choices import deciding
 from compassc.layers.kernels import kernel_of
 from compassc.layers.machine import planned_for
 from compassc.tuning import records
+from compassc.tuning.artifact import Artifact, artifact
 from compassc.tuning.cost.programs import features_of
 from compassc.tuning.history import apply_history_best
 from compassc.tuning.layer_task import LayerTask, best_choices, workload_of
 from compassc.tuning.measure import MeasureOptions, measure
 from compassc.tuning.networks import NetworkResult, NetworkTask, tasks_of_graph, tune_network
 from compassc.tuning.records import Record
+from compassc.tuning.space import Candidate
 from compassc.tuning.tune import Search, TuneOptions
 
 from .invented import Invented
@@ -93,12 +96,23 @@ def test_every_choice_gives_the_same_result(name: str) -> None:
     assert len({r.cost for r in results}) > 1
 
 
-def test_a_model_of_costs_tells_choices_apart() -> None:
-    """Also where they differ in arguments of the same kernel alone."""
-    task = LayerTask((LAYERS["convolution"],), TARGET)
-    first, *_, last = task.space.grid()
-    seen = [features_of(task, choice) for choice in (first, last)]
-    assert seen[0] is not None and seen[1] is not None and not np.array_equal(seen[0], seen[1])
+def test_a_model_of_costs_tells_choices_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where they differ in arguments of the same kernel alone, which is compiled once."""
+    first, *_, last = LayerTask((LAYERS["convolution"],), TARGET).space.grid()
+    calls: list[object] = []
+    lower = passes.lower
+    monkeypatch.setattr(passes, "lower", lambda *given: calls.append(given) or lower(*given))
+
+    def seen(task: LayerTask, choice: Candidate) -> list[Any]:
+        features, made = features_of(task, choice), artifact(task, choice)
+        assert features is not None and isinstance(made, Artifact) and made.arguments is not None
+        return [features.tobytes(), *(np.asarray(a).tobytes() for a in made.arguments), made.text, made.params]
+
+    apart = [seen(LayerTask((LAYERS["convolution"],), TARGET), choice) for choice in (first, last)]
+    assert apart[0][0] != apart[1][0] and apart[0][-2:] == apart[1][-2:] and len(calls) == 4
+    both = LayerTask((LAYERS["convolution"],), TARGET)
+    assert [seen(both, choice) for choice in (first, last)] == apart
+    assert len(calls) == 6  # its loops, and its C text
 
 
 def test_depthwise_kernels_of_bytes_have_two_forms() -> None:

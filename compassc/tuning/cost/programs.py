@@ -25,7 +25,7 @@ def features_of(task: Task, candidate: Candidate) -> Vector | None:
         return own(candidate)
     try:
         program = task.program(candidate)
-        module = _lowered(program.kernel, task.workload.target)
+        module = program.made.loops = program.made.loops or _lowered(program.kernel, task.workload.target)
     except (Infeasible, CompassError):
         return None
     return feature_vector(module, _sizes(task.arguments() if program.arguments is None else program.arguments, module))
