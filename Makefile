@@ -179,10 +179,11 @@ $(DEVELOPED): $(INSTALLED)
 	@$(BIN)/python $(PIP) install --editable '.[dev$(if $(CLANG),$(COMMA)$(CLANG))]'
 	@touch $@
 
-$(ENGINE): $(INSTALLED) $(wildcard sim/engine/* sim/compass_sim/build.py runtime/native/* runtime/include/* compassc/layers/float_loops.*)
+$(ENGINE): $(INSTALLED) $(wildcard sim/engine/* sim/compass_sim/build.py runtime/native/* runtime/include/* compassc/layers/float_loops.* compassc/pysim/loops.*)
 	@$(BIN)/python -m compass_sim.build
 	@$(BIN)/python -m compass_runtime.clibrary
 	@$(BIN)/python -m compassc.layers.float_loops
+	@$(BIN)/python -c 'from compassc.pysim import loops; raise SystemExit(loops.main())'
 	@touch $@
 
 clean:

@@ -37,6 +37,7 @@ services.layer_shapes.given_by("compassc.layers.shapes", "shapes_of")
 services.evaluate_layer.given_by("compassc.layers.declare", "evaluate")
 services.layer_cost.given_by("compassc.layers.costs", "cost_of")
 services.layer_library.given_by("compassc.layers.library", "library_of")
+services.own_library.given_by("compassc.targets.own_library", "OwnLibrary")
 services.npu_module.given_by("compassc.dsl.build_manager", "build_module")
 
 __all__ = ["CompassError", "Model", "__version__", "compile", "evaluation", "quantizer"]

@@ -68,5 +68,7 @@ layer_cost = Service()
 """`(layer) -> Cost`: the elements that the reference of a layer holds, and what it computes."""
 layer_library = Service()
 """`(options, target) -> Library`: the built-in layers for a build of a graph."""
+own_library = Service()
+"""`(name, text) -> OwnLibrary`: a C text of ours as a library of this machine."""
 npu_module = Service()
 """`(module, target) -> Module`: the program of an IR module for an NPU, to be called."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, cast
 
 from compass_core import VERSION, switches
 from compass_core.errors import CompassError, UsageError
+from compass_core.hostcc.host import num_threads as processors
 from compass_runtime import Device, device
-from compass_runtime.host_module import num_threads as processors
 from compass_runtime.module import Module as BuiltModule
 
 from .. import relay, targets

@@ -139,7 +139,8 @@ def loop(call: Callable[..., Iterable[object]], *bounds: object, **options: obje
         kind = np_dtype(dtype)
         low, high = dtype.range()
         if low <= iterable[0] <= high and low <= iterable[-1] <= high:
-            return map(PyVar, np.array(iterable, kind), itertools.repeat(dtype))
+            numbers = np.arange(iterable.start, iterable.stop, iterable.step).astype(kind)
+            return map(PyVar, numbers, itertools.repeat(dtype))
     return counted(iterable, bounds)
 
 

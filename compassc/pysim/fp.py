@@ -11,6 +11,8 @@ from compass_core.arrays import Array
 from compassc.ir.dtypes import DataType
 from compassc.ops.numeric import np_dtype
 
+from . import loops
+
 
 def narrow(x: Array, dtype: DataType) -> Array:
     """A float32 result in the element type of `dtype`: one more rounding for the 16-bit types."""
@@ -92,6 +94,9 @@ _SCRATCH = _Scratch()
 
 def fused_product(x: Array, y: Array, acc: Array) -> Array:
     """`acc + x @ y` of float32 matrices, where `acc = fma(x[:, k], y[k], acc)` for k = 0, 1, ..."""
+    found = loops.fused_product(x, y, acc)
+    if found is not None:
+        return found
     left, right = x.T.astype(np.float64), y.astype(np.float64)
     steps = max(1, _AT_ONCE // acc.size)
     for k in range(0, len(left), steps):
@@ -161,9 +166,13 @@ def exp(x: Array) -> Array:
 
     Results below the smallest normal number are 0, and 2^128 is infinite already.
     """
-    flat, steps = np.asarray(x).reshape(-1), _Steps()
-    found = _exp(flat, steps.fma)
-    return (found if steps.are_sure() else _exp(flat, fma)).reshape(np.shape(x))
+    flat = np.asarray(x).reshape(-1)
+    found = loops.exp(flat)
+    if found is None:
+        steps = _Steps()
+        found = _exp(flat, steps.fma)
+        found = found if steps.are_sure() else _exp(flat, fma)
+    return found.reshape(np.shape(x))
 
 
 def _exp(x: Array, fma: Callable[[Array, Array, Array], Array]) -> Array:

@@ -17,7 +17,7 @@ from ..language.tiles.machine import Machine, op
 from ..language.tiles.moves import JOINS, Reduced, identity
 from ..language.tiles.storage import Shape, Storage, extents
 from ..language.tiles.tile import Constant, Elementwise, Index, Known, Stored
-from . import fp
+from . import fp, loops
 from .checks import arithmetic_checked
 from .fast_paths import Function
 from .meanings.arithmetic import tree_sum
@@ -38,27 +38,26 @@ _JOINS: dict[str, tuple[Function, Function]] = {
 
 
 class Resident(Stored):
-    """A tile in memory, with a view of its elements, rows by columns."""
+    """A tile in memory, with a view of its elements, rows by columns. It begins at element `first` of what its memory holds."""
 
-    def __init__(self, at: Machine, storage: Storage, memory: Memory, elements: Array, own: bool) -> None:
-        super().__init__(at, storage, own)
-        self.memory, self.elements = memory, elements
+    def __init__(
+        self, at: Machine, shape: Shape, dtype: DataType, memory: Memory, first: int, pitch: int, elements: Array
+    ) -> None:
+        self.at, self.shape, self.dtype = at, shape, dtype
+        self.memory, self.first, self.pitch, self.elements = memory, first, pitch, elements
+
+    @property
+    def storage(self) -> Storage:
+        pointer = PyPointer(self.memory, self.first * self.dtype.bytes, self.dtype, "lsram")
+        return Storage(cast("Pointer", pointer), self.dtype, self.shape, self.pitch, self.memory, self.first)
 
     def part(self, bounds: Sequence[tuple[int, int]]) -> Stored:
-        (first, stop), (left, right) = bounds if len(bounds) == 2 else ((0, 1), *bounds)
-        s = self.storage
+        (first, stop), (left, right) = bounds if len(bounds) == 2 else ((0, 1), bounds[0])
         if left:
             return super().part(bounds)
-        assert isinstance(s.pointer, PyPointer)
-        moved = first * s.pitch
-        pointer = _pointer(self.memory, s.pointer.offset + moved * s.dtype.bytes, s.dtype)
         shape = (stop - first, right) if len(bounds) == 2 else (right,)
-        place = Storage(pointer, s.dtype, shape, s.pitch, s.base, s.first + moved)
-        return Resident(self.at, place, self.memory, self.elements[first:stop, :right], False)
-
-
-def _pointer(memory: Memory, offset: int, kind: DataType) -> Pointer:
-    return cast("Pointer", PyPointer(memory, offset, kind, "lsram"))
+        elements, begin = self.elements[first:stop, :right], self.first + first * self.pitch
+        return Resident(self.at, shape, self.dtype, self.memory, begin, self.pitch, elements)
 
 
 @lru_cache(maxsize=1024)
@@ -74,10 +73,8 @@ def resident(at: Machine, shape: Shape, kind: DataType) -> Resident:
     """A tile in memory of its own, for elements that are written at once: nobody looks at what lies between its rows."""
     size, pitch, count, element = _layout(shape, kind)
     data = np.empty(count, np.uint8)
-    own = Memory(data, "a tile")
-    storage = Storage(_pointer(own, 0, kind), kind, shape, pitch, own)
     elements = np.ndarray(size, element, data, 0, (pitch * kind.bytes, kind.bytes))
-    return Resident(at, storage, own, elements, True)
+    return Resident(at, shape, kind, Memory(data, "a tile"), 0, pitch, elements)
 
 
 def unwatched(tile: object) -> Array | None:
@@ -200,8 +197,12 @@ def _join(tile: Reduced) -> Function:
 
 def _across(tile: Reduced, values: Array) -> Array:
     """Each row, joined in the order that `Reduced` tells."""
-    native, join = tile.joined.native_lanes, _join(tile)
-    rows, cols = values.shape
+    native = tile.joined.native_lanes
+    if tile.joined.is_floating:  # the largest of halves is the largest of these as floats
+        found = loops.rows(tile.how, values.astype(np.float32, copy=False), native)
+        if found is not None:
+            return found.astype(values.dtype, copy=False)
+    join, (rows, cols) = _join(tile), values.shape
     lanes = native * min(4, -(-cols // native))
     if rest := -cols % lanes:
         nothing = op("cast")(identity(tile.how, tile.joined), tile.joined).value
@@ -230,7 +231,9 @@ def _product(tile: Product) -> Array:
     if tile.dtype.is_integer:
         exact = np.float32 if left.shape[1] <= _EXACT_DEPTH else np.float64
         sums = left.astype(exact) @ right.astype(exact)
-        found: Array = total + sums.astype(np.int64).astype(total.dtype)
+        if exact is np.float64:
+            sums = sums.astype(np.int64)  # which wraps
+        found: Array = total + sums.astype(total.dtype)
         return found
     return fp.fused_product(convert(left, tile.a.dtype, FLOAT32), convert(right, tile.b.dtype, FLOAT32), total)
 

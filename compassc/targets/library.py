@@ -12,6 +12,7 @@ from contextvars import ContextVar, copy_context
 from dataclasses import field
 from functools import cached_property, partial
 from pathlib import Path
+from platform import machine
 from typing import TYPE_CHECKING
 
 from compass_core.dataclass import dataclass
@@ -19,7 +20,6 @@ from compass_core.errors import CompassError, Note, ToolchainError
 from compass_core.files.cache import Cache, key_of
 from compass_core.hostcc import host
 from compass_core.hostcc.clang import find_clang
-from compass_runtime.host_module import num_threads
 from compass_sim.engine import compile_and_link, compile_object, compile_objects, source_folder
 from compassc.targets.ctext import NoForm
 from compassc.targets.kind import TargetError
@@ -138,12 +138,12 @@ _jobs: ContextVar[_Jobs | None] = ContextVar("jobs", default=None)
 def side_by_side() -> Iterator[None]:
     """Within, libraries are compiled while further ones are made: `TOGETHER` by one process of clang, as many of these at a time
     as there are processors. At the end all are there, or the error of the first that has one is raised."""
-    with ThreadPoolExecutor(num_threads(), thread_name_prefix="compassc-clang") as pool:
+    with ThreadPoolExecutor(host.num_threads(), thread_name_prefix="compassc-clang") as pool:
         jobs = _Jobs(pool)
         token = _jobs.set(jobs)
         try:
             yield
-            jobs.start(num_threads())
+            jobs.start(host.num_threads())
             for job in jobs.begun:
                 job.result()
         except BaseException:
@@ -200,11 +200,14 @@ def _machine_code(flags: Sequence[str]) -> tuple[str, ...]:
 
 def flags_of(target: Target) -> list[str]:
     """The options of clang for a target."""
-    from platform import machine
+    native = target.attrs["mcpu"] == "native"
+    return optimised(target.attrs["opt-level"], host.march() if native else target.attrs["mcpu"])
 
-    cpu = host.march() if target.attrs["mcpu"] == "native" else target.attrs["mcpu"]
+
+def optimised(level: object, cpu: str) -> list[str]:
+    """The options of clang for a processor."""
     only = _X86_ONLY if machine() in ("x86_64", "AMD64") else ()
-    return [*_FLAGS, f"-O{target.attrs['opt-level']}", f"-march={cpu}", *only]
+    return [*_FLAGS, f"-O{level}", f"-march={cpu}", *only]
 
 
 def _refused(error: ToolchainError, calls: Sequence[str]) -> CompassError | None:

@@ -9,8 +9,7 @@ from compass_core import files
 from compass_core.dataclass import dataclass
 from compass_core.files.cache import Cache, key_of
 from compass_core.hostcc import host
-from compassc.targets.library import LINK, compile_texts, flags_of
-from compassc.targets.target import Target
+from compassc.targets.library import LINK, compile_texts, optimised
 
 _FOLDER = Path(__file__).parent / "_lib"
 _EXACT = ("-ffp-contract=off", "-fstrict-float-cast-overflow")
@@ -25,7 +24,7 @@ class OwnLibrary:
 
     @cached_property
     def _flags(self) -> tuple[str, ...]:
-        return (*flags_of(Target("llvm")), *_EXACT)
+        return (*optimised(3, host.march()), *_EXACT)
 
     @cached_property
     def _key(self) -> str:

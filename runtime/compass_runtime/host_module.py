@@ -169,14 +169,9 @@ class _Pool:
     @classmethod
     def function(cls, threads: int) -> ctypes.c_void_p:
         assert cls.library is not None
-        count = threads or switches.THREADS.get() or num_threads()
+        count = threads or switches.THREADS.get() or host.num_threads()
         ctypes.c_int.in_dll(cls.library, "compass_host_threads").value = count
         return ctypes.cast(cls.library.compass_host_parallel, ctypes.c_void_p)
-
-
-def num_threads() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def _load(content: bytes) -> ctypes.CDLL:

@@ -12,7 +12,7 @@ import pytest
 from compass_core.errors import CompassError
 from compassc.dsl import BuildManager, load_kernels
 from compassc.ops import exact
-from compassc.pysim import fp
+from compassc.pysim import fp, loops
 from compassc.pysim.tiles import PyMachine
 
 HEAD = "from compassc.dsl import script as S\n\n"
@@ -161,6 +161,7 @@ def test_whole_tiles_have_the_bits_of_their_rows(tmp_path, monkeypatch, seed):
         if kind != "int32"
         else rng.integers(-(2**31), 2**31, (rows, cols))
     )
+    monkeypatch.setattr(loops, "LOADED_AFTER", 0)
     whole, by_rows = np.zeros((2, rows, cols), kind)
     kernel(x.astype(kind), whole, 3, cols)
     monkeypatch.setattr(PyMachine, "elementwise", lambda *_: None)
@@ -175,6 +176,7 @@ def test_whole_tiles_have_the_bits_of_their_rows(tmp_path, monkeypatch, seed):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("kind", ["halves", "half-way", "whole numbers", "tiny", "special"])
 def test_products_of_floats_are_fused_in_the_order_of_the_depth(monkeypatch, kind):
+    monkeypatch.setattr(loops, "library", lambda _: None)
     rng, one = np.random.default_rng(3), (1.0, 1 + 2.0**-23, 1 - 2.0**-23)
 
     def matrix(*shape):

@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from compass_core.dataclass import dataclass
-from compass_runtime.host_module import num_threads
+from compass_core.hostcc.host import num_threads
 from compassc.targets import Target
 from compassc.te.schedule import Schedule
 from compassc.te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor, post_order

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from compass_core.dataclass import dataclass
+from compass_core.hostcc.host import num_threads
 from compass_runtime import get_global_func
-from compass_runtime.host_module import num_threads
 from compassc.ir import stmts as S
 from compassc.ir.visit import walk_stmts
 from compassc.targets import Target

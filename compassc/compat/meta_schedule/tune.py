@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from compass_core.dataclass import dataclass
-from compass_runtime.host_module import num_threads as processors
+from compass_core.hostcc.host import num_threads as processors
 from compassc.ir import IRModule, PrimFunc
 from compassc.targets import Target
 from compassc.tir import Schedule

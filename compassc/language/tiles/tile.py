@@ -138,7 +138,12 @@ class Stored(Tile):
     def __init__(self, at: Machine, storage: Storage, own: bool = False) -> None:
         """`own`: nothing else lies there, so that a name may have the storage."""
         super().__init__(at, storage.shape, storage.dtype)
-        self.storage, self.own = storage, own
+        self._storage, self.own = storage, own
+
+    @property
+    def storage(self) -> Storage:
+        """Where it lies."""
+        return self._storage
 
     def held(self) -> Stored:
         """The same memory, for something that keeps it."""
@@ -183,13 +188,12 @@ class Stored(Tile):
 
     def __getitem__(self, index: object) -> Stored:
         parts = index if isinstance(index, tuple) else (index,)
-        if len(parts) > len(self.shape) or not all(isinstance(p, slice) for p in parts):
+        if len(parts) > len(self.shape) or [p for p in parts if not isinstance(p, slice)]:
             raise error("a tile is cut by slices, one per dimension", "write t[0:4], or t[:, 0:8]")
-        s = self.storage
         bounds = [_cut(self.at, p, n) for p, n in zip(parts, self.shape)]
-        bounds += [(0, n) for n in self.shape[len(parts) :]]
-        shape = tuple([stop - start for start, stop in bounds])
-        if not s.is_column and shape != self.shape and len(shape) == 2 and shape[1] == 1 < shape[0]:
+        if len(parts) < len(self.shape):
+            bounds += [(0, n) for n in self.shape[len(parts) :]]
+        elif len(bounds) == 2 and self.shape[1] > 1 == bounds[1][1] - bounds[1][0] and bounds[0][1] - bounds[0][0] > 1:
             raise error("a column of a tile lies in many rows of it", "load it as a tile of its own")
         return self.part(bounds)
 

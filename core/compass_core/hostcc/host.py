@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Iterable
 from functools import lru_cache
@@ -34,6 +35,11 @@ STAMP_SECTION = ".compass.host"
 def triple() -> str:
     """The triple of this machine as clang spells it, for instance `x86_64-unknown-linux-gnu`."""
     return f"{platform.machine()}-unknown-{platform.system().lower()}-gnu"
+
+
+def num_threads() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 @lru_cache(maxsize=1)
