@@ -29,7 +29,7 @@ from ..ir import exprs as E
 from ..ir.dtypes import FLOAT32, INT32, DataType, bool_of
 from .example import Example
 from .masks import mask_bits, mask_error
-from .typing import Operand, Typed, check_literal, fits, is_literal, literal_dtype, type_error
+from .typing import Number, Operand, Typed, check_literal, fits, is_literal, literal_dtype, type_error
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -421,11 +421,20 @@ def rounded(value: float, dtype: DataType) -> float:
     return found
 
 
+def _literal(x: Number, dtype: DataType) -> E.Expr:
+    """A literal as a constant of the elements of a type."""
+    if type(x) is int and dtype.is_integer:
+        low, high = dtype.integer_range()
+        if low <= x <= high:  # as most are
+            return E.IntImm(dtype.element_of, x)
+    check_literal(x, dtype)
+    return imm(x, dtype)
+
+
 def convert(x: object, dtype: DataType) -> E.Expr:
     """An operand as an expression of `dtype`: literals become constants, scalars are cast and broadcast."""
     if is_literal(x):
-        check_literal(x, dtype)
-        e = imm(x, dtype)
+        e = _literal(x, dtype)
     elif not isinstance(x, E.Expr):
         raise type_error(f"{type(x).__name__} is not a value")
     elif x.dtype is dtype:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from compass_core import vendor
@@ -201,6 +202,7 @@ def match_scalars(a: Operand, b: Operand) -> DataType:
     return promote(a, b)
 
 
+@lru_cache(maxsize=1024, typed=True)  # 1, 1.0 and True are of different types
 def match_operator(a: Operand, b: Operand, adapt: bool = True) -> DataType:
     """The type both operands of a Python operator convert to: literal adaptation, broadcast, promotion."""
     lanes_a = 1 if is_literal(a) else a.lanes

@@ -116,7 +116,7 @@ class FunctionContext:
 
     def emit(self, make: Callable[..., S.Stmt], *args: object) -> None:
         """Append a statement at the current position."""
-        self.append(make(*args))
+        self.append(make(*args, span=self.place()))
 
     def hoist(self, make: Callable[..., S.Stmt], *args: object) -> None:
         """Append a statement to those that the function begins with."""
@@ -130,7 +130,8 @@ class FunctionContext:
 
     def _placed(self, statement: S.Stmt) -> S.Stmt:
         """The statement at the current position, with its calls and accesses that have no place of their own."""
-        return placed(statement.at(self.place()))
+        place = self.place()
+        return placed(statement if statement.span is place else statement.at(place))
 
     def place(self) -> Span | None:
         """The current position."""

@@ -83,7 +83,7 @@ def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
 
 def is_runtime_beside(a: object, b: object) -> bool:
     """Whether an operand is known only when the kernel runs."""
-    return any(is_runtime(x) and not isinstance(x, Constant) for x in (a, b))
+    return (is_runtime(a) and not isinstance(a, Constant)) or (is_runtime(b) and not isinstance(b, Constant))
 
 
 def _of_constants(symbol: str, a: object, b: object, adapt: bool) -> object:

@@ -8,11 +8,13 @@ Until then a statement stands for them, a call that names the memory which they 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 from compass_core.dataclass import dataclass
 from compass_core.errors import Span
 
 from ...analysis.buffers import size_of
+from ...analysis.statements import used_vars
 from ...ir import exprs as E
 from ...ir import stmts as S
 from ...ir.dtypes import INT32, VOID, PointerType
@@ -55,6 +57,13 @@ def made(fp: FunctionContext, body: S.Body) -> S.Body:
     return _Maker(fp, body).body if fp.awaited else body
 
 
+@cache
+def _only_read(op: str) -> frozenset[int]:
+    """The operands of an operation whose memory it only reads."""
+    declared = load().get(op)
+    return frozenset() if declared is None else frozenset(t.operand for t in declared.touches if t.how == "r")
+
+
 class _Memory:
     """Which arrays statements read and write."""
 
@@ -84,15 +93,14 @@ class _Memory:
             if isinstance(e, E.Call) and e.op in (_SUMS, _PACKED):
                 yield from (self.array(a) for a in e.args[1:2] if e.op == _SUMS)
             elif isinstance(e, (E.Call, E.FuncCall)):
-                op = load().get(e.op) if isinstance(e, E.Call) else None
-                read = {t.operand for t in op.touches if t.how == "r"} if op is not None else set()
-                written = [a for i, a in enumerate(e.args) if i not in read and isinstance(a.dtype, PointerType)]
-                yield from map(self.array, written)
+                read = _only_read(e.op) if isinstance(e, E.Call) else frozenset()
+                for i, a in enumerate(e.args):
+                    if isinstance(a.dtype, PointerType) and i not in read:
+                        yield self.array(a)
 
     def uses(self, s: S.Stmt, array: E.Var | None) -> bool:
         """Whether a statement has to do with an array."""
-        exprs = (e for x in walk_stmts((s,)) for root in x.exprs() for e in walk_exprs(root))
-        return any(type(e) is E.Var and self.array(e) is array for e in exprs)
+        return any(self.arrays.get(v, v) is array for v in used_vars((s,)))
 
 
 class _Maker:

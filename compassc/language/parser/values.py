@@ -387,7 +387,7 @@ def unwrap(x: object) -> Any:
 
 
 def is_runtime(x: object) -> bool:
-    return isinstance(x, (Value, PointerValue, BufferValue))
+    return isinstance(x, Foreign)
 
 
 def literal_expr(x: float | bool) -> E.Expr:
