@@ -26,6 +26,7 @@ BOOL_RANGE = (0, 1)
 _CALL_RANGES: dict[str, Range] = dict.fromkeys(
     ("get_local_id", "get_local_size", "get_group_id", "get_num_groups"), (0, (1 << 31) - 1)
 )
+_SUMS = frozenset(("add", "sub", "mul"))
 SWAPPED = {"gt": "lt", "ge": "le"}
 NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 
@@ -75,6 +76,7 @@ class Arith:
         self._congruences: dict[int, tuple[int, int]] = {}  # of atoms: modulus and remainder, once S.assume told one
         self._undo: list[tuple[dict[Any, Any], object, object]] = []
         self._memo: dict[Expr, Range] = {}
+        self._exact: dict[Expr, Linear] = {}
         self.epoch = 0
 
     # -- facts
@@ -85,13 +87,15 @@ class Arith:
 
     def release(self, mark: int) -> None:
         """Forget the facts learned since `mark`."""
+        if len(self._undo) == mark:
+            return
         while len(self._undo) > mark:
             table, key, old = self._undo.pop()
             if old is None:
                 del table[key]
             else:
                 table[key] = old
-            self._changed()
+        self._changed()
 
     def _learn(self, table: dict[_K, _V], key: _K, value: _V) -> None:
         self._undo.append((table, key, table.get(key)))
@@ -101,6 +105,7 @@ class Arith:
     def _changed(self) -> None:
         self.epoch += 1
         self._memo.clear()
+        self._exact.clear()
 
     def bind(self, var: Var, low: int, high: int) -> None:
         """Learn that `low <= var <= high`."""
@@ -306,13 +311,19 @@ class Arith:
         return low, high
 
     def exact(self, e: Expr) -> Linear:
-        """A linear form equal to `e` over the integers: its sum if that cannot wrap, else `e` as an atom."""
-        if type(e) is Binary and e.op in ("add", "sub", "mul"):
+        """A linear form equal to `e` over the integers, which stays as it is: its sum if that cannot wrap, else `e` as an
+        atom."""
+        if type(e) is IntImm:
+            return Linear(const=e.value)
+        if type(e) is not Binary or e.op not in _SUMS:
+            return self.atom(e)
+        found = self._exact.get(e)
+        if found is None:
             form = self.linear(e)
             low, high = self._interval(form)
             least, most = _full(e.data_type)
-            return form if least <= low and high <= most else self.atom(e)
-        return Linear(const=e.value) if type(e) is IntImm else self.atom(e)
+            found = self._exact[e] = form if least <= low and high <= most else self.atom(e)
+        return found
 
     def bounds(self, form: Linear) -> Range:
         """Smallest and largest value of a linear form, by ranges and known inequalities."""
@@ -330,16 +341,20 @@ class Arith:
 
     def compare(self, op: str, a: Expr, b: Expr) -> bool | None:
         """The truth of an integer comparison, if it is the same for all values that can occur."""
-        low, high = self.difference(a, b)
-        if op in ("eq", "ne"):
-            if low == high == 0:
-                return op == "eq"
-            return (op == "ne") if low > 0 or high < 0 else None
-        if op in SWAPPED:
-            op, low, high = SWAPPED[op], -high, -low
-        if op == "lt":
-            return True if high < 0 else False if low >= 0 else None
-        return True if high <= 0 else False if low > 0 else None
+        return truth(op, *self.difference(a, b))
+
+
+def truth(op: str, low: int, high: int) -> bool | None:
+    """The truth of an integer comparison whose sides differ by `low` to `high`, if it is the same for all of these."""
+    if op in ("eq", "ne"):
+        if low == high == 0:
+            return op == "eq"
+        return (op == "ne") if low > 0 or high < 0 else None
+    if op in SWAPPED:
+        op, low, high = SWAPPED[op], -high, -low
+    if op == "lt":
+        return True if high < 0 else False if low >= 0 else None
+    return True if high <= 0 else False if low > 0 else None
 
 
 def _is_int(e: Expr) -> bool:

@@ -15,7 +15,7 @@ from ..ir.exprs import Binary, Call, Expr, IntImm
 from ..ir.folding import ABSORBING, NEUTRAL, fold, wrap
 from ..ir.rules import method, table
 from ..ir.visit import located
-from .arith import NEGATED, SWAPPED, Arith, Linear
+from .arith import NEGATED, SWAPPED, Arith, Linear, truth
 from .structure import is_pure, scalar_min_max
 
 _SUMS = frozenset(("add", "sub", "mul"))
@@ -255,7 +255,7 @@ class Simplifier:
         if not is_pure(e):
             return e
         low, high = self.arith.difference(e.a, e.b)
-        known = self.arith.compare(e.op, e.a, e.b)
+        known = truth(e.op, low, high)
         if known is not None:
             return IntImm(BOOL, int(known))
         if e.op == "ne" and not e.a.dtype.is_bool and (low >= 0 or high <= 0):
@@ -363,23 +363,22 @@ def _is_normal_sum(e: Binary) -> bool:
     if type(b) is IntImm:
         if b.value < 1:
             return False
-        found = []
+        terms = []
     elif e.op == "sub" and type(b) is not E.Var:
         return False
     else:
-        found = [_variable(b)]
+        terms = [b]
     while type(a) is Binary and a.op == "add":
-        found.append(_variable(a.b))
+        terms.append(a.b)
         a = a.a
-    found.append(_variable(a))
-    return None not in found and (len(found) == 1 or len(set(found)) == len(found))
-
-
-def _variable(e: Expr) -> Expr | None:
-    """The variable that a term is, or is a multiple of."""
-    if type(e) is Binary and e.op == "mul" and type(e.b) is IntImm and e.b.value > 1:
-        e = e.a
-    return e if type(e) is E.Var else None
+    found: set[Expr] = set()
+    for term in (*terms, a):
+        if type(term) is Binary and term.op == "mul" and type(term.b) is IntImm and term.b.value > 1:
+            term = term.a
+        if type(term) is not E.Var or term in found:
+            return False
+        found.add(term)
+    return True
 
 
 def negate(cond: Expr) -> Expr:

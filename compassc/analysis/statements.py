@@ -79,14 +79,16 @@ def counts_up(s: S.For) -> bool:
 def used_vars(body: Body) -> list[Var]:
     """Every mention of a variable in the expressions below `body`, in order."""
     found: list[Var] = []
-    for s in walk_stmts(body):
-        stack = list(s.exprs()[::-1])
-        while stack:
-            e = stack.pop()
+
+    def add(exprs: tuple[Expr, ...]) -> None:
+        for e in exprs:
             if type(e) is Var:
                 found.append(e)
             elif type(e) not in E.LEAVES:
-                stack += e.children()[::-1]
+                add(e.children())
+
+    for s in walk_stmts(body):
+        add(s.exprs())
     return found
 
 

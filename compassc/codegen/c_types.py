@@ -78,6 +78,7 @@ def mask_letter(lanes: int) -> str:
     return MASK_LETTERS[lanes]
 
 
+@cache
 def mask_word(bits: int, lanes: int) -> int:
     """The 32-bit predicate word of a mask: lane i is bit i * (32 / lanes)."""
     step = 32 // lanes

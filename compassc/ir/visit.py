@@ -240,22 +240,32 @@ def all_exprs(body: Body, flags: int = 0) -> Iterator[Expr]:
                 yield from walk_exprs(root, flags)
 
 
+def _substitution(mapping: Mapping[Var, Expr]) -> Callable[[Expr], Expr]:
+    """What replaces the variables of expressions."""
+    leaves = E.LEAVES
+
+    def replaced(e: Expr) -> Expr:
+        if type(e) is Var:
+            return mapping.get(e, e)
+        return e if type(e) in leaves else e.map(replaced)
+
+    return replaced
+
+
 class _Substitute(Rewriter):
     def __init__(self, mapping: Mapping[Var, Expr]) -> None:
         super().__init__()
-        self.mapping = mapping
+        self.mapping, self.replaced = mapping, _substitution(mapping)
 
-    def expr(self, e: Expr) -> Expr:
-        if type(e) is Var:
-            return self.mapping.get(e, e)
-        return e if type(e) in E.LEAVES else e.map(self.expr)
+    def stmt(self, s: Stmt) -> Rewritten:
+        return s.map(self.replaced, self.body)
 
 
 class _SubstituteDeep(_Substitute):
     """Also where a variable is the target of a statement or the storage of a buffer."""
 
     def stmt(self, s: Stmt) -> Rewritten:
-        new = s.map(self.expr, self.body)
+        new = s.map(self.replaced, self.body)
         changed: dict[str, object] = {}
         for name in new.defining:
             target = getattr(new, name)
@@ -269,12 +279,12 @@ class _SubstituteDeep(_Substitute):
         if isinstance(target, tuple):
             new = tuple([self.mapping.get(var, var) for var in target])
             return target if new == target else new
-        return target.map(self.expr) if isinstance(target, E.Buffer) else self.mapping.get(target, target)
+        return target.map(self.replaced) if isinstance(target, E.Buffer) else self.mapping.get(target, target)
 
 
 def substitute(node: Expr, mapping: Mapping[Var, Expr]) -> Expr:
     """`node` with variables replaced by expressions."""
-    return _Substitute(mapping).expr(node) if mapping else node
+    return _substitution(mapping)(node) if mapping else node
 
 
 def substitute_body(body: Body, mapping: Mapping[Var, Expr]) -> Body:

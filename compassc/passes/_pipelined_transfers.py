@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal
 
 from compass_core.dataclass import dataclass
@@ -80,6 +80,13 @@ class Turn:
     def both(self) -> list[Var]:
         """Arrays that are filled and emptied."""
         return [a for a in self.filled if any(m.array is a for m in self.outs)]
+
+
+@cache
+def _touches(op: str) -> dict[int, Literal["r", "w"]]:
+    """How an operation touches the memory of its operands, by their positions."""
+    declared = core.load().get(op)
+    return {} if declared is None else {t.operand: t.how for t in declared.touches}
 
 
 class Turns:
@@ -167,12 +174,12 @@ class Turns:
                 yield from self._of_call(e)
 
     def _of_call(self, e: E.Call) -> Iterator[Access]:
-        op = core.load().get(e.op)
-        touches = {t.operand: t.how for t in op.touches} if op is not None else {}
-        reads_first = sorted(enumerate(e.args), key=lambda item: touches.get(item[0], "r") == "w")
-        for i, a in reads_first:
-            if isinstance(a.dtype, PointerType):
-                yield from (Access(r, touches.get(i, "rw")) for r in self.roots(a))
+        pointers = [(i, a) for i, a in enumerate(e.args) if isinstance(a.dtype, PointerType)]
+        if not pointers:
+            return
+        touches = _touches(e.op)
+        for i, a in sorted(pointers, key=lambda item: touches.get(item[0], "r") == "w"):  # reads first
+            yield from (Access(r, touches.get(i, "rw")) for r in self.roots(a))
 
     def _leaves(self, loop: S.For) -> None:
         """Refuse what ends the loop early, and what synchronises in it."""
@@ -371,7 +378,7 @@ class Turns:
 
 def _may_be(a: object, b: object) -> bool:
     """Whether two roots may be the same memory (None and False: any)."""
-    return a is b or any(x is None or x is False for x in (a, b))
+    return a is b or a is None or b is None or a is False or b is False
 
 
 def _fills(s: Stmt) -> bool:

@@ -40,7 +40,8 @@ class _Remove:
 
     def __init__(self, f: PrimFunc) -> None:
         self.uses = Counter(used_vars(f.body))
-        self.uses.update(s.var for s in walk_stmts(f.body) if isinstance(s, (S.Assign, S.SetElement)))
+        changes = walk_stmts(f.body, E.F_CHANGES)
+        self.uses.update(s.var for s in changes if isinstance(s, (S.Assign, S.SetElement)))
         self.interner = Interner()
 
     def body(self, body: Body) -> Body:
