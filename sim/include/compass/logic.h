@@ -60,15 +60,8 @@ __COMPASS_FLOATS(X)
 __COMPASS_MASKS(X)
 #undef X
 
+/* A mask as one bit per lane, whether all or any are active, and how many. */
 #define __COMPASS_BIT0 0x0101010101010101ul
-__COMPASS_FN bool __vandr(bool8 m) { return (__builtin_astype(m, ulong) & __COMPASS_BIT0) == __COMPASS_BIT0; }
-__COMPASS_FN bool __vandr(bool16 m) { return __vandr((bool8)(m.lo & m.hi)); }
-__COMPASS_FN bool __vandr(bool32 m) { return __vandr((bool16)(m.lo & m.hi)); }
-__COMPASS_FN bool __vorr(bool8 m) { return (__builtin_astype(m, ulong) & __COMPASS_BIT0) != 0; }
-__COMPASS_FN bool __vorr(bool16 m) { return __vorr((bool8)(m.lo | m.hi)); }
-__COMPASS_FN bool __vorr(bool32 m) { return __vorr((bool16)(m.lo | m.hi)); }
-
-/* A mask as one bit per lane, and the number of active lanes. */
 #ifdef __AVX2__
 typedef char __compass_m32 __attribute__((vector_size(32)));
 typedef char __compass_m16 __attribute__((vector_size(16)));
@@ -82,6 +75,19 @@ __COMPASS_FN ushort __compass_predicate(bool16 m) {
 __COMPASS_FN uchar __compass_predicate(bool8 m) {
   return (uchar)__builtin_ia32_movmskps256(__builtin_astype(__COMPASS_COND(int8, m), __compass_m8));
 }
+#endif
+__COMPASS_FN bool __vandr(bool8 m) { return (__builtin_astype(m, ulong) & __COMPASS_BIT0) == __COMPASS_BIT0; }
+__COMPASS_FN bool __vorr(bool8 m) { return (__builtin_astype(m, ulong) & __COMPASS_BIT0) != 0; }
+#if defined(__AVX2__) && !defined(__COMPASS_CHECK_VALUES)
+__COMPASS_FN bool __vandr(bool16 m) { return __compass_predicate(m) == 0xffff; }
+__COMPASS_FN bool __vandr(bool32 m) { return __compass_predicate(m) == 0xffffffff; }
+__COMPASS_FN bool __vorr(bool16 m) { return __compass_predicate(m) != 0; }
+__COMPASS_FN bool __vorr(bool32 m) { return __compass_predicate(m) != 0; }
+#else
+__COMPASS_FN bool __vandr(bool16 m) { return __vandr((bool8)(m.lo & m.hi)); }
+__COMPASS_FN bool __vandr(bool32 m) { return __vandr((bool16)(m.lo & m.hi)); }
+__COMPASS_FN bool __vorr(bool16 m) { return __vorr((bool8)(m.lo | m.hi)); }
+__COMPASS_FN bool __vorr(bool32 m) { return __vorr((bool16)(m.lo | m.hi)); }
 #endif
 __COMPASS_FN int __compass_active(bool8 m) { return __builtin_popcountl(__builtin_astype(m, ulong) & __COMPASS_BIT0); }
 __COMPASS_FN int __compass_active(bool16 m) { return __compass_active(m.lo) + __compass_active(m.hi); }

@@ -74,68 +74,78 @@ typedef uint __compass_item8;
   __COMPASS_FN void __compass_store(V v, V *p, B m) {                                                                \
     __COMPASS_STORE_##L((__compass_v##L *)p, __builtin_astype(v, __compass_v##L), __compass_predicate(m));           \
   }
-#elif defined(__AVX2__)
-/* Words of active lanes by the host's instruction. Where the first lanes are active, as in most masks, smaller ones by whole
- * words and the bytes behind them, and stores in halves of what is left; else active lane by active lane. */
-__COMPASS_FN int8 __compass_load_words(const uchar *p, int8 active) {
-  return __builtin_astype(__builtin_ia32_maskloadd256((const __compass_v8 *)p, __builtin_astype(active, __compass_v8)), int8);
-}
-__COMPASS_FN int8 __compass_load_first(const uchar *p, uint bytes) {
-  const int8 number = (int8)(0, 1, 2, 3, 4, 5, 6, 7);
-  int8 words = __compass_load_words(p, number < (int8)(int)(bytes / 4));
-  uint rest = 0;
-  p += bytes & ~3u;
-  if (bytes & 2) {
-    ushort two;
-    __builtin_memcpy(&two, p, 2);
-    rest = two;
+#elif defined(__AVX2__) && !defined(__COMPASS_CHECK_VALUES)
+/* Where some lanes are active, words are loaded by the host's instruction, smaller elements at once where all lanes lie in a
+ * page and one of them is active; else active lanes go one by one. Stores of first lanes, as most are, go by halves of what
+ * is left. These are assembly, because clang takes a millisecond or two for each loop or chain of branches that it looks into. */
+#define __COMPASS_MOVE(mov, scale, register) \
+  mov " (%[from],%[at]," scale "), " register "\n " mov " " register ", (%[to],%[at]," scale ")\n"
+#define __COMPASS_EACH_ACTIVE(scale, name)                                          \
+  "1: test %[bits], %[bits]\n jz 3f\n"                                              \
+  "2: tzcnt %[bits], %k[at]\n lea -1(%[bits]), %k[item]\n and %k[item], %[bits]\n"  \
+  __COMPASS_MOVE("mov", scale, "%" name "[item]") "test %[bits], %[bits]\n jnz 2b\n3:"
+#define __COMPASS_STORE_PART(size, mov, register) \
+  "test $" size ", %[bits]\n jz 4f\n " __COMPASS_MOVE(mov, "1", register) "add $" size ", %k[at]\n4:"
+#define __COMPASS_STORE_PARTS4                     \
+  __COMPASS_STORE_PART("16", "vmovups", "%[wide]") \
+  __COMPASS_STORE_PART("8", "mov", "%[item]")      \
+  __COMPASS_STORE_PART("4", "mov", "%k[item]")
+#define __COMPASS_STORE_PARTS2 __COMPASS_STORE_PARTS4 __COMPASS_STORE_PART("2", "mov", "%w[item]")
+#define __COMPASS_STORE_PARTS1 __COMPASS_STORE_PARTS2 __COMPASS_STORE_PART("1", "mov", "%b[item]")
+#define __COMPASS_STORE_FIRST(size)                                               \
+  "lea 1(%[bits]), %k[item]\n test %k[item], %[bits]\n jnz 1f\n"                  \
+  "popcnt %[bits], %[bits]\n lea (,%q[bits]," #size "), %[bits]\n xor %k[at], %k[at]\n" \
+  __COMPASS_STORE_PARTS##size "jmp 3f\n"
+#define X(V, B, size, name)                                                                           \
+  __COMPASS_FN V __compass_load_each(const V *from, B m) {                                            \
+    V lanes = 0;                                                                                      \
+    uint bits = __compass_predicate(m);                                                               \
+    ulong at, item;                                                                                   \
+    __asm__(__COMPASS_EACH_ACTIVE(#size, name)                                                        \
+            : [bits] "+r"(bits), [at] "=&r"(at), [item] "=&r"(item), "+m"(lanes)                      \
+            : [from] "r"(from), [to] "r"(&lanes), "m"(*from)                                          \
+            : "cc");                                                                                  \
+    return lanes;                                                                                     \
+  }                                                                                                   \
+  __COMPASS_FN void __compass_store_some(V lanes, V *to, B m) {                                       \
+    uint bits = __compass_predicate(m);                                                               \
+    ulong at, item;                                                                                   \
+    float wide;                                                                                       \
+    __asm__(__COMPASS_STORE_FIRST(size) __COMPASS_EACH_ACTIVE(#size, name)                            \
+            : [bits] "+r"(bits), [at] "=&r"(at), [item] "=&r"(item), [wide] "=&x"(wide), "+m"(*to)    \
+            : [from] "r"(&lanes), [to] "r"(to), "m"(lanes)                                            \
+            : "cc");                                                                                  \
   }
-  if (bytes & 1) rest |= (uint)p[bytes & 2] << (bytes & 2) * 8;
-  return words | ((number == (int8)(int)(bytes / 4)) & (int8)(int)rest);
+X(char32, bool32, 1, "b")
+X(short16, bool16, 2, "w")
+X(int8, bool8, 4, "k")
+#undef X
+__COMPASS_FN int8 __compass_load_some(const int8 *p, bool8 m) {
+  __compass_v8 active = __builtin_astype(__COMPASS_COND(int8, m), __compass_v8);
+  return __builtin_astype(__builtin_ia32_maskloadd256((const __compass_v8 *)p, active), int8);
 }
-#define __COMPASS_STORE_PART(part)           \
-  if (bytes & part) {                        \
-    __builtin_memcpy(p + at, lanes + at, part); \
-    at += part;                              \
+#define X(V, B)                                                                                   \
+  __COMPASS_FN V __compass_load_some(const V *p, B m) {                                           \
+    V out;                                                                                        \
+    if (((ulong)p & 4095) > 4096 - sizeof(V) || !__vorr(m)) return __compass_load_each(p, m);     \
+    __builtin_memcpy(&out, p, sizeof(V));                                                         \
+    return out & __COMPASS_COND(V, m);                                                            \
   }
-__COMPASS_FN void __compass_store_first(uchar *p, const uchar *lanes, uint bytes) {
-  uint at = 0;
-  __COMPASS_STORE_PART(16)
-  __COMPASS_STORE_PART(8)
-  __COMPASS_STORE_PART(4)
-  __COMPASS_STORE_PART(2)
-  __COMPASS_STORE_PART(1)
-}
-#undef __COMPASS_STORE_PART
-#define __COMPASS_EACH_ACTIVE(i, bits) \
-  _Pragma("clang loop unroll(disable)") for (int i; bits && (i = __builtin_ctz(bits), 1); bits &= bits - 1)
-#define X(V, E, L, S, U, B)                                                                        \
-  __COMPASS_FN V __compass_load(const V *p, B m) {                                                 \
-    V out;                                                                                         \
-    uint bits = __compass_predicate(m);                                                            \
-    if (__vandr(m)) {                                                                              \
-      __builtin_memcpy(&out, p, sizeof(V));                                                        \
-    } else if (!(bits & (bits + 1))) {                                                             \
-      out = __builtin_astype(__compass_load_first((const uchar *)p, __builtin_popcount(bits) * (uint)sizeof(E)), V); \
-    } else {                                                                                       \
-      __compass_item##L lanes[L] = {0};                                                            \
-      __COMPASS_EACH_ACTIVE(i, bits) lanes[i] = ((const __compass_item##L *)p)[i];                 \
-      __builtin_memcpy(&out, lanes, sizeof(V));                                                    \
-    }                                                                                              \
-    return out;                                                                                    \
-  }                                                                                                \
-  __COMPASS_FN void __compass_store(V v, V *p, B m) {                                              \
-    if (__vandr(m)) {                                                                              \
-      __builtin_memcpy(p, &v, sizeof(V));                                                          \
-    } else {                                                                                       \
-      __compass_item##L lanes[L];                                                                  \
-      uint bits = __compass_predicate(m);                                                          \
-      __builtin_memcpy(lanes, &v, sizeof(V));                                                      \
-      if (!(bits & (bits + 1)))                                                                    \
-        __compass_store_first((uchar *)p, (const uchar *)lanes, __builtin_popcount(bits) * (uint)sizeof(E)); \
-      else                                                                                         \
-        __COMPASS_EACH_ACTIVE(i, bits) ((__compass_item##L *)p)[i] = lanes[i];                     \
-    }                                                                                              \
+X(char32, bool32)
+X(short16, bool16)
+#undef X
+#define X(V, E, L, S, U, B)                                                                       \
+  __COMPASS_FN V __compass_load(const V *p, B m) {                                                \
+    V out;                                                                                        \
+    if (!__vandr(m)) return __builtin_astype(__compass_load_some((const S *)p, m), V);            \
+    __builtin_memcpy(&out, p, sizeof(V));                                                         \
+    return out;                                                                                   \
+  }                                                                                               \
+  __COMPASS_FN void __compass_store(V v, V *p, B m) {                                             \
+    if (__vandr(m))                                                                               \
+      __builtin_memcpy(p, &v, sizeof(V));                                                         \
+    else                                                                                          \
+      __compass_store_some(__builtin_astype(v, S), (S *)p, m);                                    \
   }
 #else
 /* Lane by lane without branches or long code: what is inactive comes from, or goes to, a place of no interest. */
