@@ -22,6 +22,10 @@ RARELY = (500_000, 12, 50)
 """Thresholds of Python's garbage collector: with its own, looking for cycles takes a third of a build's time, and finds few.
 The first is more than the objects of a build of 50 layers."""
 
+REST = "20"
+"""After so many cycles, as a power of two, without work the threads of NumPy's library of products sleep (OPENBLAS_THREAD_TIMEOUT).
+They begin without work, and would have a processor to themselves for 64 times as long, which is a tenth of a build."""
+
 
 def run(
     program: Callable[[], object],
@@ -38,6 +42,7 @@ def run(
     open_streams()
     keep_interrupts()
     collect_rarely()
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", REST)
     try:
         with claims.command():
             status = program()
