@@ -322,21 +322,24 @@ def packed(s: Shape, t: Tiling, planes: Array, per_word: int) -> Arranged:
     """Weights [plane,O,KH,KW,I] as [group][block][chunk][plane][ky][kx][word][output][channel of the word]."""
     wide = planes.reshape(len(planes), s.groups, s.own, *s.window.kernel, s.inner)
     block = WORD * t.chunks * t.chunk * len(planes) * prod(s.window.kernel)
-    step = max(1, PART // block)
+    step, one_word = max(1, PART // block), t._replace(chunk=1, chunks=1)
 
     def parts() -> Iterator[Array]:
+        yield _packed(one_word, wide[:1, :1, :LANES, :1, :1, :per_word], per_word).view(planes.dtype)
+        known = LANES
         for groups in _cuts(s.groups, step if s.blocks == 1 else 1):
             for blocks in _cuts(s.blocks, step):
                 outputs = slice(blocks.start * LANES, blocks.stop * LANES)
-                yield _packed(t, wide[:, groups, outputs], per_word).view(planes.dtype)
+                made = _packed(t, wide[:, groups, outputs], per_word)
+                yield made.reshape(-1)[known:].view(planes.dtype)
+                known = 0
 
     return Arranged(planes.dtype, s.groups * s.blocks * block // planes.itemsize, parts)
 
 
 def _cuts(many: int, step: int) -> Iterator[slice]:
-    """Slices of so many things that take turns of `step`, after a first one alone."""
-    edges = [0, *range(1, many, step), many]
-    return map(slice, edges[:-1], edges[1:])
+    """Slices of so many things that take turns of `step`."""
+    return (slice(first, min(first + step, many)) for first in range(0, many, step))
 
 
 def _packed(t: Tiling, weights: Array, per_word: int) -> Array:
