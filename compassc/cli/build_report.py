@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -89,7 +88,9 @@ def _cycles(layer: Layer, target: str, aiff: bool) -> int:
         attributes=layer.attributes,
         constants=layer.constants,
     )
-    with tempfile.TemporaryDirectory() as name:
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as name:
         options = GraphOptions(work_dir=Path(name) / "kernels", aiff=aiff)
         path = build_in_memory(graph.finish(made), Path(name), Path(name) / "aipu.bin", target, options).path
         program = compass_runtime.Program.load(path)

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from compass_core import files
@@ -112,8 +111,11 @@ def build_model(ir_txt: Path, weights: Path | None, out: Path, target: str, opti
     weights = weights_of(ir_txt) if weights is None else weights
     if weights is not None:
         claims.reads(weights)
+    constants = bytes if weights is None else files.begin_view(weights)
     text = files.read(ir_txt, TEXT_BYTES).decode("utf-8", "replace")
-    graph = read(text, files.view(weights) if weights is not None else b"", str(ir_txt))
+    if options.work_dir is not None:
+        services.layer_library.function()  # its modules are imported while constants are read
+    graph = read(text, constants(), str(ir_txt))
     return build_in_memory(graph, ir_txt.parent, out, target, options)
 
 
@@ -144,6 +146,8 @@ def build_in_memory(graph: Graph, folder: Path, out: Path, target: str, options:
 def group_in_memory(graph: Graph, folder: Path, target: str, options: GraphOptions) -> Launches:
     """Which layers of a graph run in one launch, where it is built with built-in layers and these options. Nothing is
     compiled. CompassError as of `build_in_memory`."""
+    from tempfile import TemporaryDirectory
+
     with TemporaryDirectory(prefix="compassc-") as name:
         options = replace(options, work_dir=options.work_dir or Path(name))
         with _matched(graph, folder, target, options, _library(options, target)) as (nodes, matches):

@@ -21,10 +21,13 @@ from compass_core.addresses import address
 from compass_core.arrays import Array
 from compass_core.errors import CompassError, ToolchainError, render
 from compassc.layers.windows import Window
-from compassc.targets import host_math
+from compassc.ops.lazy import LazyModule
 
 if TYPE_CHECKING:
+    from compassc.targets import host_math
     from compassc.targets.own_library import OwnLibrary
+else:
+    host_math = LazyModule("compassc.targets.host_math")
 
 F32 = np.float32
 MOST_BINS = 4096

@@ -4,7 +4,6 @@ the cheapest exact form.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import reduce
 from operator import add
 from typing import NamedTuple
@@ -327,13 +326,19 @@ def rescaled(k: LayerKernel, value: Value, scale: Number, shift: Number) -> Valu
         return value
     factors = [(int(m), int(n)) for m, n in zip(scales.reshape(-1), shifts.reshape(-1), strict=True)]
     if shifts.max() <= 31 and value.magnitude * int(scales.max()) <= INT32_MAX:
-        ends = [round(Fraction(v * m, 1 << n)) for v in (value.low, value.high) for m, n in factors]
+        ends = [_nearest(v * m, n) for v in (value.low, value.high) for m, n in factors]
         return k.let(vectors.requantised(value, operand(k, scales), operand(k, shifts)), low=min(ends), high=max(ends))
     largest = value.magnitude * int(scales.max())
     pair = Pair(k.let(value >> 16), k.let(value & 0xFFFF), -largest, largest)
     if (scales != 1).any():
         k.paste(vectors.multiply_wide, pair.high, pair.low, operand(k, scales))
     return shifted_pair(k, pair, shifts, max(-(-value.magnitude * m >> n) for m, n in factors))
+
+
+def _nearest(number: int, shift: int) -> int:
+    """number / 2^shift, rounded to the nearest integer, the even one of two."""
+    whole, rest = divmod(number, 1 << shift)
+    return whole + (2 * rest + (whole & 1) > 1 << shift)
 
 
 def _folded(scale: Array, shift: Array, magnitude: int) -> tuple[Array, Array]:

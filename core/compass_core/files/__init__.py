@@ -12,13 +12,16 @@ from functools import partial
 from io import FileIO
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_core.files import claims
 from compass_core.files.pieces import Piece, Pieces, Stored
 from compass_core.reading.limits import FILE_BYTES, TEXT_BYTES, Limit
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 Content = bytes | bytearray | str | Pieces | Callable[[Path], object]
 """The content of a file: bytes, whole or in pieces; text (UTF-8, names of files that are none escaped); or a function that writes it to the path it is given."""
@@ -250,13 +253,18 @@ def _put_side_by_side(handle: int, content: Pieces) -> None:
 def _side_by_side(work: Callable[[int, P], T], items: Iterable[tuple[int, P]]) -> list[T]:
     """What `work` gives for places of a file and what is written or read there, by threads. What one raises is raised, when
     all that have begun are done."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    pool = ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1))
+    pool = _pool(min(_THREADS, os.cpu_count() or 1))
     try:
         return [job.result() for job in [pool.submit(copy_context().run, work, at, it) for at, it in items]]
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Threads; what has them is not imported where nothing is large."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(threads)
 
 
 # ------------------------------------------------------------------------------------------------------------- reading
@@ -319,6 +327,14 @@ def view(path: Path, limit: Limit = FILE_BYTES) -> memoryview:
         raise CompassError(f"cannot read '{path}': {error.strerror or error}", code="unreadable") from None
     # a file that changes its size meanwhile is read anew
     return whole[:size].toreadonly() if is_whole else memoryview(read(path, limit))
+
+
+def begin_view(path: Path, limit: Limit = FILE_BYTES) -> Callable[[], memoryview]:
+    """As `view`, while other work goes on; what is given waits for it."""
+    pool = _pool(1)
+    job = pool.submit(copy_context().run, view, path, limit)
+    pool.shutdown(wait=False)
+    return job.result
 
 
 def _fill(handle: int, at: int, room: memoryview) -> bool:
