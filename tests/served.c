@@ -7,10 +7,14 @@
  * Landlock's rules and of the filter of system calls (compass_core/confine/child.py). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -116,6 +120,37 @@ static void end(void) {
   }
 }
 
+/* Whether the system gives large pages to who asks for them. */
+static int has_large_pages(void) {
+  char mode[64] = "";
+  int file = open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC);
+  ssize_t size = file < 0 ? -1 : read(file, mode, sizeof mode - 1);
+  close(file);
+  return size > 0 && strstr(mode, "[never]") == NULL;
+}
+
+/* Copies the code of a library, as far as it fills large pages, into such: of children that a hundred megabytes of code are mapped
+ * for anew, a tenth of their time goes into finding its pages. Our own code, and the C library's, is too small to be moved. */
+static int enlarge(struct dl_phdr_info *library, size_t size, void *unused) {
+  const uintptr_t large = 2 << 20;
+  (void)size, (void)unused;
+  for (int i = 0; i < library->dlpi_phnum; i++) {
+    const ElfW(Phdr) *part = &library->dlpi_phdr[i];
+    uintptr_t start = library->dlpi_addr + part->p_vaddr;
+    uintptr_t begin = (start + large - 1) & -large, end = (start + part->p_filesz) & -large;
+    if (part->p_type != PT_LOAD || !(part->p_flags & PF_X) || part->p_flags & PF_W || begin >= end) continue;
+    size_t bytes = end - begin;
+    char *room = mmap(NULL, bytes + large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED) return 1;
+    char *copy = (char *)(((uintptr_t)room + large - 1) & -large);
+    madvise(copy, bytes, MADV_HUGEPAGE);
+    memcpy(copy, (const void *)begin, bytes);
+    if (mprotect(copy, bytes, PROT_READ | PROT_EXEC) != 0) return 1;
+    if (mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)begin) == MAP_FAILED) _exit(1);
+  }
+  return 0;
+}
+
 static int serve(int count, char **arguments, char **variables) {
   (void)count, (void)arguments, (void)variables;
   sigset_t awaited;
@@ -123,6 +158,7 @@ static int serve(int count, char **arguments, char **variables) {
   sigaddset(&awaited, SIGCHLD);
   sigprocmask(SIG_BLOCK, &awaited, NULL);
   signal(SIGPIPE, SIG_IGN);
+  if (has_large_pages()) dl_iterate_phdr(enlarge, NULL);
   ended = signalfd(-1, &awaited, SFD_CLOEXEC);
   if (ended < 0 || send(calls, "ready", 5, 0) != 5) return 1;
   for (;;) {
