@@ -350,6 +350,7 @@ class Session(PySimInfo):
                 ended += self._news.get(timeout=None if left == math.inf else max(0.0, left))
             except queue.Empty:
                 if self._errors:
+                    self._stop(self._threads, None)
                     break
                 if time.monotonic() >= deadline:
                     self._expire(self._threads)
