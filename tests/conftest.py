@@ -101,8 +101,10 @@ def _share_reading(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what is marked so."""
+    """Leaves out what is marked so. Tests that look at all sources come first: so one worker alone parses them."""
     _share_reading(items)
+    sources = sys.modules.get("tests.sources", items)
+    items.sort(key=lambda item: getattr(getattr(item, "module", None), "sources", None) is not sources)
     if config.getoption("--whole"):
         return
     cases: dict[tuple[str, int], list[str]] = {}

@@ -11,7 +11,7 @@ from .report import kernel_file
 from .run import Device, Outcome, run_batch
 from .tree import Program
 
-BATCH = 40
+BATCH = 50
 
 
 def failures(seed: int, count: int, progress: Callable[[int], None] | None = None) -> Iterator[tuple[int, Outcome]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,53 +75,62 @@ VALUES = st.recursive(
 ATTRIBUTES = st.dictionaries(word(r"[a-z]{3,5}_q"), VALUES, max_size=3)
 SHAPES = st.lists(st.integers(0, 4), max_size=3).map(tuple)
 SCALES = st.floats(1e-6, 1e6)
+ZEROS = st.integers(-200, 200)
+LIMITS = st.none() | st.tuples(st.integers(-9, 0), st.integers(0, 9))
+TYPES = st.sampled_from(DTYPES)
+FEW = [st.integers(0, most) for most in range(4)]
+PLACES = st.lists(st.integers(0, 99), max_size=2)
+"""Strategies are made once: hypothesis looks through each new one before it draws."""
 
 
 @st.composite
 def arrays(draw: st.DrawFn) -> np.ndarray:
-    dtype = numpy_dtype(draw(st.sampled_from(DTYPES)))
+    dtype = numpy_dtype(draw(TYPES))
     shape = draw(SHAPES)
-    size = int(np.prod(shape))
-    return np.frombuffer(
-        draw(st.binary(min_size=size * dtype.itemsize, max_size=size * dtype.itemsize)), dtype
-    ).reshape(shape)
+    size = math.prod(shape) * dtype.itemsize
+    return np.frombuffer(draw(st.binary(min_size=size, max_size=size)), dtype).reshape(shape)
+
+
+ARRAYS = arrays()
+CONSTANTS = st.dictionaries(st.sampled_from(["weights", "biases", "lut"]), ARRAYS, max_size=2)
 
 
 @st.composite
 def tensors(draw: st.DrawFn) -> Tensor:
     shape = draw(SHAPES)
-    axis = draw(st.sampled_from([None, *range(len(shape))]))
+    axis = (None, *range(len(shape)))[draw(FEW[len(shape)])]
     if axis is None:
-        scale, zero = draw(SCALES), draw(st.integers(-200, 200))
+        scale, zero = draw(SCALES), draw(ZEROS)
     else:
         scale = tuple(draw(SCALES) for _ in range(shape[axis]))
-        zero = tuple(draw(st.integers(-200, 200)) for _ in range(shape[axis]))
+        zero = tuple(draw(ZEROS) for _ in range(shape[axis]))
         scale, zero = scale or 1.0, zero or 0
-    limits = draw(st.none() | st.tuples(st.integers(-9, 0), st.integers(0, 9)))
-    return Tensor(draw(NAMES), shape, draw(st.sampled_from(DTYPES)), scale, zero, limits, axis)
+    return Tensor(draw(NAMES), shape, draw(TYPES), scale, zero, draw(LIMITS), axis)
+
+
+OUTPUTS = st.lists(tensors(), min_size=1, max_size=2)
 
 
 @st.composite
 def graphs(draw: st.DrawFn, depth: int = 1) -> Graph:
     build = GraphBuilder(draw(NAMES))
-    made = [
-        build.input(draw(NAMES), draw(SHAPES), draw(st.sampled_from(DTYPES))) for _ in range(draw(st.integers(0, 2)))
-    ]
-    for _ in range(draw(st.integers(0, 3))):
-        inputs = draw(st.lists(st.sampled_from(made), max_size=2)) if made else []
-        constants = draw(st.dictionaries(st.sampled_from(["weights", "biases", "lut"]), arrays(), max_size=2))
+    made = [build.input(draw(NAMES), draw(SHAPES), draw(TYPES)) for _ in range(draw(FEW[2]))]
+    for _ in range(draw(FEW[3])):
         made += build.layer(
             draw(WORDS),
-            inputs,
+            [made[place % len(made)] for place in draw(PLACES)] if made else [],
             name=draw(NAMES),
-            outputs=draw(st.lists(tensors(), min_size=1, max_size=2)),
+            outputs=draw(OUTPUTS),
             attributes=draw(ATTRIBUTES),
-            constants=constants,
+            constants=draw(CONSTANTS),
         )
-    made.append(build.constant(draw(arrays()), "c"))
+    made.append(build.constant(draw(ARRAYS), "c"))
     if depth:
-        build.subgraph(draw(graphs(depth=0)))
-    return build.finish(draw(st.lists(st.sampled_from(made), max_size=2)), **draw(ATTRIBUTES))
+        build.subgraph(draw(INNER))
+    return build.finish([made[place % len(made)] for place in draw(PLACES)], **draw(ATTRIBUTES))
+
+
+INNER = graphs(depth=0)
 
 
 @settings(max_examples=60, deadline=None)

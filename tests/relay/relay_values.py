@@ -30,6 +30,11 @@ def _flat(value: Any) -> list[np.ndarray[Any, Any]]:
 
 
 UNARY, BINARY = ("negative", "abs"), ("add", "subtract", "multiply", "maximum")
+_COMMON = ("unary", "binary", "binary", "constant", "move", "split")
+_COUNTS, _PLACES, _BITS, _TRUTHS = st.integers(1, 8), st.integers(0, 100), st.integers(0, 1), st.booleans()
+_STEPS = {branches: st.sampled_from((*_COMMON, *["if"] * branches)) for branches in (False, True)}
+_UNARY, _BINARY = st.sampled_from(UNARY), st.sampled_from(BINARY)
+# made once: hypothesis looks through each new strategy before it draws
 
 
 @st.composite
@@ -38,14 +43,17 @@ def functions(draw: Any, branches: bool = False, shape: tuple[Any, ...] = SHAPE)
     that of the parameters, in which extents may be open."""
     params = [relay.var("x", shape=shape), relay.var("y", shape=shape)]
     values: list[relay.Expr] = list(params)
-    pick = st.integers(0, 100).map(lambda n: values[n % len(values)])
-    for _ in range(draw(st.integers(1, 8))):
-        kind = draw(st.sampled_from(["unary", "binary", "binary", "constant", "move", "split", *["if"] * branches]))
-        a, b = draw(pick), draw(pick)
+
+    def pick() -> relay.Expr:
+        return values[draw(_PLACES) % len(values)]
+
+    for _ in range(draw(_COUNTS)):
+        kind = draw(_STEPS[branches])
+        a, b = pick(), pick()
         if kind == "unary":
-            values.append(call(draw(st.sampled_from(UNARY)), a))
+            values.append(call(draw(_UNARY), a))
         elif kind == "binary":
-            values.append(call(draw(st.sampled_from(BINARY)), a, b))
+            values.append(call(draw(_BINARY), a, b))
         elif kind == "constant":
             values.append(call("add", a, relay.const(np.arange(6, dtype="float32").reshape(SHAPE))))
         elif kind == "move":
@@ -53,7 +61,7 @@ def functions(draw: Any, branches: bool = False, shape: tuple[Any, ...] = SHAPE)
         elif kind == "split":
             values += [relay.TupleGetItem(relay.Tuple([a, b]), i) for i in (0, 1)]
         else:
-            small = call("less", relay.const(draw(st.integers(0, 1))), relay.const(1))
+            small = call("less", relay.const(draw(_BITS)), relay.const(1))
             values.append(relay.If(small, call("add", a, b), b))
-    outputs = [values[-1], draw(pick)]
-    return relay.Function(params, relay.Tuple(outputs) if draw(st.booleans()) else outputs[0])
+    outputs = [values[-1], pick()]
+    return relay.Function(params, relay.Tuple(outputs) if draw(_TRUTHS) else outputs[0])
