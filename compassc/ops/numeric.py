@@ -51,8 +51,11 @@ def convert(x: Array, source: DataType, to: DataType, saturate: bool = False, sc
     if source.is_integer and to.is_integer:
         if not saturate:
             return x.astype(target)
-        low, high = to.range()
-        return np.maximum(np.minimum(x.astype(np.int64), high), low).astype(target)
+        low, high = to.integer_range()
+        least, most = source.integer_range()
+        wide = x if least <= low and high <= most else x.astype(np.int64)
+        clipped: Array = np.maximum(np.minimum(wide, wide.dtype.type(high)), wide.dtype.type(low))
+        return clipped.astype(target)
     if source.is_floating:
         return _float_to_float(np.asarray(x), source, to)
     if target.itemsize == 4:
@@ -64,9 +67,9 @@ def convert(x: Array, source: DataType, to: DataType, saturate: bool = False, sc
 
 def _float_to_float(x: Array, source: DataType, to: DataType) -> Array:
     """Nearest even; a NaN keeps the upper bits of its payload and becomes quiet, as conversion instructions do."""
-    nan = np.isnan(x)
     wide = x if source.bits == 32 else x.astype(np.float32)
-    if not nan.any():
+    nan = np.isnan(wide)
+    if not np.count_nonzero(nan):
         return wide if to.bits == 32 else wide.astype(np_dtype(to))
     bits = wide.view(np.uint32)
     if source.is_float:

@@ -121,6 +121,8 @@ def counted(iterable: Iterable[object], bounds: Sequence[object]) -> Iterator[ob
             yield item
 
 
+_FEW = 16
+"""Loops of fewer iterations make their numbers one by one, for an array takes longer."""
 _MAX_ARRAY = 1 << 14
 """Loops of more iterations make their numbers one by one."""
 
@@ -139,8 +141,8 @@ def loop(call: Callable[..., Iterable[object]], *bounds: object, **options: obje
         kind = np_dtype(dtype)
         low, high = dtype.range()
         if low <= iterable[0] <= high and low <= iterable[-1] <= high:
-            numbers = np.arange(iterable.start, iterable.stop, iterable.step).astype(kind)
-            return map(PyVar, numbers, itertools.repeat(dtype))
+            few = len(iterable) < _FEW
+            return map(PyVar, map(kind.type, iterable) if few else np.array(iterable, kind), itertools.repeat(dtype))
     return counted(iterable, bounds)
 
 

@@ -16,12 +16,12 @@ from . import loops
 
 def narrow(x: Array, dtype: DataType) -> Array:
     """A float32 result in the element type of `dtype`: one more rounding for the 16-bit types."""
-    return x.astype(np_dtype(dtype))
+    return x.astype(np_dtype(dtype), copy=False)
 
 
 def in_float(f: Callable[..., Array], dtype: DataType, *arrays: Array) -> Array:
     """`f` computed in float32, rounded once to a 16-bit element type."""
-    return narrow(f(*(a.astype(np.float32) for a in arrays)), dtype)
+    return narrow(f(*[a.astype(np.float32, copy=False) for a in arrays]), dtype)
 
 
 def in_double(f: Callable[..., Array], dtype: DataType, *arrays: Array) -> Array:

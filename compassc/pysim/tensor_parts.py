@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from compass_core.arrays import Array
 from compassc.ir.dtypes import INT32, STORAGE, DataType
@@ -24,59 +24,59 @@ _STORED = frozenset(STORAGE)
 _LARGEST = INT32.range()[1]
 
 
-class Overlap(NamedTuple):
-    """Where a tensor and a tile that lies over it have elements in common: items of both, whether these are all of the tile, and
-    whether there are any."""
-
-    far: tuple[int | slice, ...]
-    near: tuple[slice, ...]
-    whole: bool
-    some: bool
+_Overlap = tuple[tuple[int | slice, ...], tuple[slice, ...], bool, bool]
+"""Where a tensor and a tile that lies over it have elements in common: items of both, whether these are all of the tile, and
+whether there are any."""
 
 
-def _overlap(tensor: object, offsets: object, shape: Shape) -> Overlap | None:
+def _overlap(tensor: object, offsets: object, shape: Shape) -> _Overlap | None:
     """None where the copy is to be seen by checks, or is refused."""
     if type(tensor) is not PyBuffer or tensor.storage is None or tensor.storage.watch is not None:
         return None
     if not tensor.scope.startswith("global") or tensor.dtype not in _STORED or "race" in LOCAL.tec.session.checks:
         return None
     given, dims = offsets if type(offsets) is tuple else (offsets,), tensor.shape
-    lead = len(dims) - len(shape)
-    if len(given) != len(dims) or lead < 0:
+    axis = len(shape) - len(dims)
+    if len(given) != len(dims) or axis > 0:
         return None
     far: list[int | slice] = []
     near, whole, some, reach = [], True, True, 0
-    for axis, (offset, size) in enumerate(zip(given, dims)):
+    for offset, size in zip(given, dims):
         if type(offset) is PyVar and offset.dtype is INT32:
             offset = int(offset.value)
         if type(offset) is not int:
             return None
         reach = reach * size + abs(offset) + size
-        if axis < lead:
+        if axis < 0:  # in front of the dimensions of the tile
             some = some and 0 <= offset < size
-            whole = whole and some
             far.append(offset)
-            continue
-        length, low = shape[axis - lead], max(0, -offset)
-        count = min(length, size - offset) - low
-        whole, some = whole and count == length, some and count > 0
-        far.append(slice(offset + low, offset + low + count))
-        near.append(slice(low, low + count))
-    return Overlap(tuple(far), tuple(near), whole, some) if reach <= _LARGEST else None
+        else:
+            length = shape[axis]
+            low = -offset if offset < 0 else 0
+            behind = length if offset + length <= size else size - offset
+            if low or behind != length:
+                whole, some = False, some and behind > low
+            far.append(slice(offset + low, offset + behind))
+            near.append(slice(low, behind))
+        axis += 1
+    return (tuple(far), tuple(near), whole and some, some) if reach <= _LARGEST else None
 
 
 def loaded(at: Machine, tensor: object, offsets: object, shape: Shape, fill: object) -> Tile | None:
     """A part of a tensor in memory of its own; None where `moves.Loaded` has to do that."""
     overlap = _overlap(tensor, offsets, shape)
-    if overlap is None or not overlap.whole and type(fill) not in (int, float):
+    if overlap is None:
+        return None
+    far, near, whole, some = overlap
+    if not whole and type(fill) not in (int, float):
         return None
     assert type(tensor) is PyBuffer
     tile = resident(at, shape, tensor.dtype)
     elements = tile.elements
-    if not overlap.whole:
+    if not whole:
         elements[...] = _filled(fill, repr(fill), tensor.dtype)
-    if overlap.some:
-        (elements if len(shape) == 2 else elements[0])[overlap.near] = tensor.array()[overlap.far]
+    if some:
+        (elements if len(shape) == 2 else elements[0])[near] = tensor.array()[far]
         _touched(tile.memory)
     return tile
 
@@ -109,9 +109,10 @@ def stored(tensor: object, offsets: object, tile: object) -> bool:
     values = unwatched(tile.stored() if in_turn else tile)
     if values is None:
         return False
-    if overlap.some:
+    far, near, _, some = overlap
+    if some:
         assert type(tensor) is PyBuffer
-        tensor.array()[overlap.far] = (values if len(tile.shape) == 2 else values[0])[overlap.near]
+        tensor.array()[far] = (values if len(tile.shape) == 2 else values[0])[near]
         if in_turn:
             _touched(memory_of(tile.stored()))
     return True

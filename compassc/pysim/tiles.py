@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterator
-
-import numpy as np
 
 from compassc.ir.dtypes import INT32, DataType
 
@@ -17,7 +16,7 @@ from ..language.tiles.values import Number
 from .memory import PyBuffer, PyPointer, Storage, index_of
 from .tensor_parts import loaded, stored
 from .tile_plans import elementwise
-from .values import PyVar, python_number, pyvar
+from .values import PyVar, number, python_number
 from .whole_tiles import computed, known, lanes_of
 
 _OPERATORS: dict[str, Callable[..., object]] = {
@@ -147,13 +146,13 @@ class PyMachine:
     def shared_loop(counts: tuple[object, ...], stages: int) -> Iterator[object]:
         sizes = [index_of(c, "a count of S.parallel_tiles") for c in counts]
         tec = LOCAL.tec
-        for turn in range(tec.id, int(np.prod(sizes, dtype=np.int64)), tec.session.local_size):
+        for turn in range(tec.id, math.prod(sizes), tec.session.local_size):
             places: list[int] = []
             rest = turn
             for size in reversed(sizes[1:]):
                 rest, place = divmod(rest, size)
                 places.append(place)
-            found = tuple([pyvar(p, INT32) for p in (rest, *reversed(places))])
+            found = tuple([number(p, INT32) for p in (rest, *reversed(places))])
             yield found if len(found) > 1 else found[0]
             if stages > 1:
                 tec.forget_tiles()

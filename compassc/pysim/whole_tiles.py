@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from compass_core.arrays import Array, NumpyDType
-from compassc.ir.dtypes import FLOAT32, INT32, DataType
+from compassc.ir.dtypes import FLOAT32, DataType
 from compassc.ops.numeric import convert, np_dtype
 
 from ..language.tiles.dot import Product
@@ -162,7 +162,9 @@ def _constant(tile: Constant) -> Array:
 
 
 def _index(tile: Index) -> Array:
-    found: Array = np.indices(extents(tile.shape), np_dtype(INT32))[0 if tile.along_rows else 1]
+    rows, cols = extents(tile.shape)
+    found = np.empty((rows, cols), np.int32)
+    found[:] = np.arange(rows, dtype=np.int32)[:, None] if tile.along_rows else np.arange(cols, dtype=np.int32)
     return found
 
 
@@ -171,22 +173,15 @@ def _elementwise(tile: Elementwise) -> Array:
     return _matrix(tile.sample, extents(tile.shape))
 
 
-def _converted(values: Array, source: DataType, to: DataType) -> Array:
-    if source is to:
-        return values
-    found: PyVar = op("cast")(_lanes(values, source), str(to))
-    return _matrix(found, (values.shape[0], values.shape[1]))
-
-
 def _reduced(tile: Reduced) -> Array:
-    values, joined = _converted(values_of(tile.tile), tile.tile.dtype, tile.joined), tile.joined
+    values, joined = convert(values_of(tile.tile), tile.tile.dtype, tile.joined), tile.joined
     if tile.axis == 0 and values.shape[1] > 1:
         total, join = values[:1], _join(tile)
         for k in range(1, len(values)):
             total = join(total, values[k : k + 1])
     else:
         total = _across(tile, values.reshape(1, -1) if tile.axis == 0 else values)
-    return _converted(total, joined, tile.dtype)
+    return convert(total, joined, tile.dtype)
 
 
 def _join(tile: Reduced) -> Function:

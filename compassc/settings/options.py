@@ -75,8 +75,16 @@ class ControlOptions:
 
 def control_options() -> ControlOptions:
     """The options in `CPS_DSL` as it is set now."""
+    text = os.environ.get(VARIABLE)
+    return _options_in(text) if text else _NO_OPTIONS
+
+
+_NO_OPTIONS = ControlOptions()
+
+
+def _options_in(text: str) -> ControlOptions:
     values: dict[str, Any] = {}
-    for item in filter(None, (part.strip() for part in os.environ.get(VARIABLE, "").split(";"))):
+    for item in filter(None, (part.strip() for part in text.split(";"))):
         spelling, equals, value = item.partition("=")
         name = _BY_SPELLING.get(spelling.strip().lower())
         if name is None or (equals and name not in ("random_seed", "rpc")):

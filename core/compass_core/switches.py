@@ -261,6 +261,7 @@ def _config_entries() -> dict[str, tuple[str, Span]]:
     """Switch name -> (text, position) of the config file; empty when there is none."""
     path = _config_file()
     try:
+        os.stat(path)  # most have none, and opening a file that is not there takes longer
         with open(path, encoding="utf-8") as file:
             lines = file.read().splitlines()
     except FileNotFoundError:

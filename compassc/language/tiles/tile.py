@@ -36,6 +36,8 @@ def error(message: str, help: str) -> CompassError:
 def shape_arg(shape: object, what: str) -> Shape:
     """A tile's shape, checked: one or two positive constants."""
     given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if set(map(type, given)) == {int} and len(given) < 3 and min(given) > 0:
+        return given
     items = tuple([n if type(n) is int else machine(what).constant(n) for n in given])
     if not 1 <= len(items) <= 2 or any(n is None or n < 1 for n in items):
         shown = ", ".join("a run-time value" if n is None else str(n) for n in items)
@@ -414,8 +416,33 @@ def binary(symbol: str, a: object, b: object) -> Tile:
     return elementwise(lambda x, y: at.binary(symbol, x, y), (a, b), what, symbol)
 
 
+_OPTIONS = frozenset((str, bool, type(None), DataType))
+"""Types of options by which two calls of an operation are known to be alike."""
+_MOST = 1024
+_calls: dict[object, tuple[Callable[..., Computed], str, Hashable]] = {}
+"""By operation and options: the function of elements, its name in messages, its key."""
+
+
 def apply(operation: Op, args: tuple[object, ...], kwargs: dict[str, object]) -> Tile:
     """An operation on tiles, element by element."""
+    count = 1 if operation.special else len(operation.operands)
+    options = (*args[count:], *kwargs.values())
+    known = (operation.name, options, *kwargs)
+    if len(args) < count or not _OPTIONS.issuperset(map(type, options)):
+        return elementwise(*_called(operation, args, kwargs))
+    if known not in _calls:
+        if len(_calls) >= _MOST:
+            _calls.clear()
+        function, _, what, _ = _called(operation, args, kwargs)
+        _calls[known] = function, what, known
+    function, what, key = _calls[known]
+    return elementwise(function, args[:count], what, key)
+
+
+def _called(
+    operation: Op, args: tuple[object, ...], kwargs: dict[str, object]
+) -> tuple[Callable[..., Computed], tuple[object, ...], str, None]:
+    """What `elementwise` takes of a call, checked."""
     name = f"S.{operation.name}"
     if operation.special and operation.name != "cast":
         raise error(f"{name} does not take tiles", "S.tile_load and S.tile_store move tiles")
@@ -425,13 +452,7 @@ def apply(operation: Op, args: tuple[object, ...], kwargs: dict[str, object]) ->
         raise error(f"{name} takes no mask and no r on tiles", "choose elements with S.tile_where")
     if any(isinstance(v, Tile) for v in given.values()):
         raise error(f"{name}: a tile is an operand, not an option", "choose elements with S.tile_where")
-    known = all(isinstance(v, _OPTIONS) for v in given.values())
-    key = (operation.name, *given.items()) if known else None
-    return elementwise(partial(op(operation.name), **given), tuple(operands), name, key)
-
-
-_OPTIONS = (str, int, float, type(None))
-"""Types of options by which two calls of an operation are known to be alike."""
+    return partial(op(operation.name), **given), tuple(operands), name, None
 
 
 def _unary(symbol: str, tile: Tile) -> Tile:

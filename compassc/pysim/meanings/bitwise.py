@@ -59,9 +59,11 @@ def amount(shift: Array) -> Array:
 def shifted_right(x: Array, shift: Array, with_round: bool) -> Array:
     """Exact int64 result of shifting right by any amount; rounded to nearest, ties to even, if asked."""
     wide, by = x.astype(np.int64), np.minimum(amount(shift), 63)
-    return (
-        np.rint(np.ldexp(wide.astype(np.float64), -by.astype(np.int32))).astype(np.int64) if with_round else wide >> by
-    )
+    return np.rint(wide * _HALVES.take(by)).astype(np.int64) if with_round else wide >> by
+
+
+_HALVES = 2.0 ** -np.arange(64)
+"""By shifts: the powers that they multiply by."""
 
 
 def narrowed(x: Array, shift: Array, dtype: DataType, mask: Array | None, saturate: bool, with_round: bool) -> Array:

@@ -62,12 +62,15 @@ class ZeroDivisor(CompassError, ZeroDivisionError):
 
 @meaning
 def ceildiv(x: Array, y: Array, dtype: DataType) -> np.generic:
+    found: np.generic
     if y == 0:
         if vendor.names_in_use and LOCAL.tec is not None:
             raise ZeroDivisor("ceildiv divides by zero", code="zero-division", help="the divisor must be positive")
-        found: np.generic = np_dtype(dtype).type(0)
+        found = np_dtype(dtype).type(0)
         return found
-    total = int((np.int64(x) + np.int64(y)).astype(np_dtype(dtype)))
-    numerator, divisor = int(np.int64(total - 1).astype(np_dtype(dtype))), int(y)
+    divisor, (low, high) = int(y), dtype.integer_range()
+    span = high - low + 1
+    numerator = (int(x) + divisor - 1 - low) % span + low
     quotient = abs(numerator) // abs(divisor)
-    return np.int64(quotient if (numerator < 0) == (divisor < 0) else -quotient).astype(np_dtype(dtype))
+    found = np_dtype(dtype).type(((quotient if (numerator < 0) == (divisor < 0) else -quotient) - low) % span + low)
+    return found
