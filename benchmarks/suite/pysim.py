@@ -1,7 +1,7 @@
 """PySim: time per operation, operations per second on the examples, and what running the TECs as threads costs.
 
-Times per operation are processor time in single-thread mode, so that other programs do not count; the examples and the
-comparison of the modes are wall time.
+Times per operation and those of examples are processor time, so that other programs do not count, the former in single-thread
+mode; the comparison of the modes is wall time.
 """
 
 from __future__ import annotations
@@ -14,28 +14,40 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.core import Goal, Result, median, median_ratio, seconds, side_by_side
+from compassc import ops, pysim
 from compassc.dsl import BuildManager
 from compassc.language.functions import PyPrimFunc
 
 from ._examples import FOLDER, TARGET, example_names, kernel
 from ._pysim_kernels import SCALAR_OPS, VECTOR_OPS, addressed_operations, nothing, scalar_operations, vector_operations
 
+LEAST = {
+    "tile_attention": 9180,
+    "tile_conv3x3": 95400,
+    "tile_layer_norm": 9180,
+    "tile_matmul": 9180,
+    "tile_softmax": 9180,
+}
+"""Operations per second on tiles: 20 times what they were at first, 459 where they were slowest, 4,770 in tile_conv3x3."""
 GOALS = {
     "vector": Goal("PySim, a vector operation", "us", 2),
     "addressed": Goal("PySim, a vector operation of loops as they are written (a + off + i * 8)", "us", 2),
     "scalar": Goal("PySim, a scalar element operation", "us", 1.5),
     "threads": Goal("PySim, TECs as threads against one after another (dynamic_add)", "x", 1.3),
-    **{name: Goal(f"PySim on {name}", "operations/s") for name in example_names()},
+    **{name: Goal(f"PySim on {name}", "operations/s", LEAST.get(name), at_most=False) for name in example_names()},
 }
 _KERNELS = (nothing, vector_operations, addressed_operations, scalar_operations)
 LOOPS = 4000
 TECS = 4
 ROUNDS = 5
+LAUNCHES = 21
+"""Of an example, most of them after Python has seen its code some times."""
 
 
 @contextmanager
@@ -67,9 +79,7 @@ def measure() -> dict[str, Result]:
 
 def _processor_time(function: PyPrimFunc) -> float:
     data = np.zeros(LOOPS + 8, "int32")
-    start = time.process_time()
-    function(data, LOOPS)
-    return time.process_time() - start
+    return _processor_seconds(lambda: function(data, LOOPS))
 
 
 def _threads() -> Result:
@@ -103,13 +113,13 @@ def _largest_case(name: str) -> Any:
 def _operations(run: Callable[[], object]) -> int:
     """How many operations, operators and element accesses the kernel code of a run makes."""
     found: list[bool] = []
-    inside = (f"{os.sep}pysim{os.sep}", f"{os.sep}ops{os.sep}", "<PySim ")
+    inside = (*(str(Path(package.__file__).parent) + os.sep for package in (pysim, ops)), "<PySim ")
     helpers = ("bound", "named", "loop", "counted")
 
     def profile(frame: Any, event: str, _arg: Any) -> None:
         if event == "call" and frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(str(FOLDER)):
             file, name = frame.f_code.co_filename, frame.f_code.co_name
-            if name not in helpers and any(part in file for part in inside):
+            if name not in helpers and file.startswith(inside):
                 found.append(True)
 
     threading.setprofile(profile)
@@ -129,5 +139,11 @@ def _example(name: str) -> Result:
 
     run()
     count = _operations(run)
-    taken = median(seconds(run) for _ in range(ROUNDS))
+    taken = median(_processor_seconds(run) for _ in range(LAUNCHES))
     return Result(count / taken, f"{count} in {1000 * taken:.1f} ms")
+
+
+def _processor_seconds(run: Callable[[], object]) -> float:
+    start = time.process_time()
+    run()
+    return time.process_time() - start

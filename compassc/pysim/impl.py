@@ -168,7 +168,7 @@ def {name}({signature}):
     try:
         plan = plans[key]
     except KeyError:
-        if any(isinstance(x, Tile) for x in {operands}):
+        if {on_tiles}:
             return tiles(op, {operands}, {given})
         plan = new_plan({operands}, options={options}, key=key)
     except TypeError:
@@ -199,6 +199,7 @@ def _source(op: Op) -> str:
         signature=str(op.signature)[1:-1],
         keys=", ".join(keys),
         operands=f"({operands},)",
+        on_tiles=" or ".join(f"isinstance({x}, Tile)" for x in op.operands) or "False",
         options=_dictionary(op.options),
         given=_dictionary([o for o in op.signature.parameters if o not in op.operands]),
         names=", ".join(f"c_{x}" for x in op.operands) + ",",

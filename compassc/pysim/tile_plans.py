@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
+from compass_core.arrays import Array
 from compassc.ir.dtypes import DataType
 
 from ..language.tiles.machine import Machine
@@ -23,6 +24,7 @@ class _Plan(NamedTuple):
     shape: Shape
     size: tuple[int, int]
     lanes: DataType
+    element: DataType
     operands: tuple[DataType | None, ...]
 
 
@@ -37,12 +39,16 @@ def elementwise(
     known = None if key is None else _key(key, operands)
     plan = _plans.get(known)
     if plan is not None:
-        found = function(
-            *[x if kind is None else _lanes(x, kind, plan.size) for x, kind in zip(operands, plan.operands)]
-        )
+        size, given = plan.size, []
+        for x, kind in zip(operands, plan.operands):
+            if kind is not None:
+                values = cast("Array", x.values) if type(x) is Known else values_of(x)
+                x = PyVar((values if values.shape == size != (1, 1) else _spread(values, size)).reshape(-1), kind)
+            given.append(x)
+        found = function(*given)
         if isinstance(found, PyVar) and found.dtype is plan.lanes:
-            values = found.value if plan.size != (1, 1) else found.value[:1]
-            return Known(at, plan.shape, found.dtype.element_of, values.reshape(plan.size))
+            values = found.value if size != (1, 1) else found.value[:1]
+            return Known(at, plan.shape, plan.element, values.reshape(size))
     tile = element_by_element(at, function, operands, what)
     if known is not None:
         if len(_plans) >= _MOST:
@@ -70,15 +76,13 @@ def _planned(tile: Tile, operands: tuple[object, ...]) -> _Plan:
     size = extents(tile.shape)
     lanes = max(2, size[0] * size[1])
     vectors = [x.dtype.with_lanes(lanes) if isinstance(x, Tile) else None for x in operands]
-    return _Plan(tile.shape, size, tile.dtype.with_lanes(lanes), tuple(vectors))
+    return _Plan(tile.shape, size, tile.dtype.with_lanes(lanes), tile.dtype, tuple(vectors))
 
 
-def _lanes(tile: object, kind: DataType, size: tuple[int, int]) -> PyVar:
-    """The elements of a tile that is spread over rows and columns; a single one in two lanes, for one would be a scalar."""
-    values = values_of(tile)
-    if values.shape != size:
-        values, narrow = np.empty(size, values.dtype), values
-        values[:] = narrow
-    elif size == (1, 1):
-        values = np.concatenate((values, values))
-    return PyVar(values.reshape(-1), kind)
+def _spread(values: Array, size: tuple[int, int]) -> Array:
+    """Elements in all rows and columns; a single one twice, for in one lane it would be a scalar."""
+    if size == (1, 1):
+        return np.concatenate((values, values))
+    wide = np.empty(size, values.dtype)
+    wide[:] = values
+    return wide

@@ -50,7 +50,7 @@ def shape_arg(shape: object, what: str) -> Shape:
 
 def axis_arg(axis: object, rank: int, what: str) -> int:
     """An axis, checked, from 0 on."""
-    number = machine(what).constant(axis)
+    number = axis if type(axis) is int else machine(what).constant(axis)
     if number is None or not -rank <= number < rank:
         raise error(f"{what}: axis {axis!r} of a tile of {rank} dimensions", "axes count from 0, or from -1 backwards")
     return number % rank
@@ -395,7 +395,12 @@ def elementwise(
     function: Callable[..., Computed], operands: tuple[object, ...], what: str, key: Hashable = None
 ) -> Tile:
     """A function of elements. Functions of one key do the same with values of one type; without a key it is like no other."""
-    at = machine(what)
+    return _computed(machine(what), function, operands, what, key)
+
+
+def _computed(
+    at: Machine, function: Callable[..., Computed], operands: tuple[object, ...], what: str, key: Hashable
+) -> Tile:
     found = at.elementwise(function, operands, what, key)
     if found is None:
         return element_by_element(at, function, operands, what)
@@ -413,7 +418,7 @@ def binary(symbol: str, a: object, b: object) -> Tile:
     """`a symbol b`, where one of them is a tile."""
     what = f"`{symbol}`"
     at = machine(f"{what} on a tile")
-    return elementwise(lambda x, y: at.binary(symbol, x, y), (a, b), what, symbol)
+    return _computed(at, partial(at.binary, symbol), (a, b), what, symbol)
 
 
 _OPTIONS = frozenset((str, bool, type(None), DataType))
