@@ -261,7 +261,7 @@ def _own_jumps(body: S.Body) -> Iterator[type]:
     for s in body:
         if isinstance(s, (S.Break, S.Continue)):
             yield type(s)
-        elif not isinstance(s, (S.For, S.While)):
+        elif s.flags & E.F_JUMP and not isinstance(s, (S.For, S.While)):
             for inner in s.bodies():
                 yield from _own_jumps(inner)
 
@@ -304,7 +304,8 @@ def _used(e: object, into: set[str]) -> None:
         into.add(e)
     elif isinstance(e, list):
         for x in e[1:]:
-            _used(x, into)
+            if type(x) is not int:
+                _used(x, into)
 
 
 _FIRST_BODY = {"if": 2, "for": 5, "tec": 4, "while": 2}

@@ -56,7 +56,7 @@ class MaskTypes:
                     self._uses(root)
 
     def _uses(self, root: E.Expr) -> None:
-        for e in walk_exprs(root):
+        for e in walk_exprs(root, E.F_CALL | E.F_FUNC):
             if type(e) is E.Call:
                 for mask, width in _masks_of(e):
                     self._record(mask, width)

@@ -104,7 +104,12 @@ def _same(a: object, b: object, names: dict[str, str]) -> bool:
     if isinstance(a, list) and isinstance(b, list):
         if a and b and a[0] == b[0] and a[0] in ("let", "for", "tec"):
             names[a[1]] = b[1]
-        return len(a) == len(b) and all(_same(x, y, names) for x, y in zip(a, b))
+        if len(a) != len(b):
+            return False
+        for x, y in zip(a, b):  # a loop, as most are words and numbers
+            if not _same(x, y, names):
+                return False
+        return True
     return bool(names.get(a, a) == b) if isinstance(a, str) else type(a) is type(b) and bool(a == b)
 
 

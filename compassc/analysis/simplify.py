@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..ir import exprs as E
-from ..ir.dtypes import BOOL
+from ..ir.dtypes import BOOL, INT32, DataType, dtype
 from ..ir.exprs import Binary, Call, Expr, IntImm
 from ..ir.folding import ABSORBING, NEUTRAL, fold, wrap
 from ..ir.rules import method, table
@@ -20,13 +20,15 @@ from .structure import is_pure, scalar_min_max
 
 _SUMS = frozenset(("add", "sub", "mul"))
 _QUOTIENT_OF = {"floormod": "floordiv", "mod": "div"}
-_INDEX_TYPES = ("int32", "int64")
+_INDEX_TYPES = (INT32, dtype("int64"))
 _EXACT_FLOAT = {"float32": 1 << 24, "float16": 1 << 11, "bfloat16": 1 << 8}
 _ROUNDS = 8
 """The maximum number of times a node is simplified again after a rule changed it; one or two reach the normal form."""
 _NEUTRAL = {**NEUTRAL, "bitor": 0, "bitxor": 0}
 _ABSORBING = {**ABSORBING, "bitand": 0}
 _LEAVES = E.LEAVES | {E.AddressOf}
+_CHANGED = E.F_OPERATOR | E.F_MASK | E.F_POINTER | E.flags_of_calls("min", "max")
+"""What an expression has one of that a rule changes."""
 
 
 class Simplifier:
@@ -39,7 +41,7 @@ class Simplifier:
 
     def expr(self, e: Expr) -> Expr:
         """The simplified expression; `e` itself when there is nothing to do."""
-        if type(e) in _LEAVES:
+        if not e.flags & _CHANGED or type(e) in _LEAVES:
             return e
         if self._epoch != self.arith.epoch:
             self._memo.clear()
@@ -75,7 +77,7 @@ class Simplifier:
     def _binary(self, e: Binary) -> Expr:
         if not e.a.dtype.is_scalar:
             return self._vector_binary(e)
-        integer = getattr(e.a.dtype, "is_integer", False)
+        integer = e.a.dtype.is_integer
         if integer and e.op in _SUMS and e.dtype in _INDEX_TYPES:
             if _is_normal_sum(e):
                 return e
@@ -100,7 +102,7 @@ class Simplifier:
         """A sum in normal form: positive terms in the order they occur, then the constant, negative terms subtracted."""
         form = Linear()
         atoms: dict[int, Expr] = {}
-        self._collect(e, 1, form, atoms)
+        self._collect(e, 1, form, atoms, e.data_type)
         self._join(form, atoms)
         new = self._rebuild(e, form, atoms)
         if self.arith.interner.same(e, new):
@@ -108,11 +110,10 @@ class Simplifier:
         self._memo[new] = new  # of simplified parts
         return new
 
-    def _collect(self, e: Expr, scale: int, form: Linear, atoms: dict[int, Expr]) -> None:
-        dtype = e.data_type
+    def _collect(self, e: Expr, scale: int, form: Linear, atoms: dict[int, Expr], dtype: DataType) -> None:
         if type(e) is Binary and e.op in ("add", "sub"):
-            self._collect(e.a, scale, form, atoms)
-            self._collect(e.b, scale if e.op == "add" else -scale, form, atoms)
+            self._collect(e.a, scale, form, atoms, dtype)
+            self._collect(e.b, scale if e.op == "add" else -scale, form, atoms, dtype)
             return
         if type(e) is Binary and e.op == "mul":
             a, b = self.expr(e.a), self.expr(e.b)
@@ -121,7 +122,7 @@ class Simplifier:
             if type(b) is IntImm:
                 whole = self._divided(a, b.value)
                 a, factor = (whole[0], whole[1]) if whole else (a, b.value)
-                self._collect(a, wrap(scale * factor, dtype), form, atoms)
+                self._collect(a, wrap(scale * factor, dtype), form, atoms, dtype)
                 return
             e = e if a is e.a and b is e.b else Binary("mul", a, b)
         else:
@@ -129,7 +130,7 @@ class Simplifier:
         if type(e) is IntImm:
             form.const = wrap(form.const + scale * e.value, dtype)
         elif type(e) is Binary and e.op in ("add", "sub"):
-            self._collect(e, scale, form, atoms)
+            self._collect(e, scale, form, atoms, dtype)
         else:
             key = self.arith.interner.key(e)
             atoms.setdefault(key, e)
@@ -150,7 +151,7 @@ class Simplifier:
             other = self.arith.interner.key(quotient)
             if form.terms.get(other) == wrap(factor * rest.b.value, rest.data_type):
                 del form.terms[key], form.terms[other]
-                self._collect(rest.a, factor, form, atoms)
+                self._collect(rest.a, factor, form, atoms, rest.data_type)
                 self._join(form, atoms)
                 return
 

@@ -38,7 +38,7 @@ def own_breaks(body: Body) -> bool:
         s = stack.pop()
         if isinstance(s, (S.Break, S.Continue)):
             return True
-        if not isinstance(s, LOOPS):
+        if s.flags & E.F_JUMP and not isinstance(s, LOOPS):
             for nested in s.bodies():
                 stack.extend(nested)
     return False
@@ -46,12 +46,9 @@ def own_breaks(body: Body) -> bool:
 
 def leaves(s: Stmt) -> bool:
     """Whether control may leave the block of `s` from inside it: a return, or a break or continue of an outer loop."""
-    if isinstance(s, (S.Return, S.Break, S.Continue)):
-        return True
-    if not s.bodies():
+    if not s.flags & E.F_JUMP:
         return False
-    inner = [x for body in s.bodies() for x in walk_stmts(body)]
-    if any(type(x) is S.Return for x in inner):
+    if not s.has_blocks or any(type(x) is S.Return for body in s.bodies() for x in walk_stmts(body, E.F_JUMP)):
         return True
     return not isinstance(s, LOOPS) and any(own_breaks(body) for body in s.bodies())
 

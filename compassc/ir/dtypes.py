@@ -21,6 +21,8 @@ F_MASK_TYPE = 4096
 """Flag of an expression: some sub-expression has the type of a mask."""
 F_WIDE_POINTER = 8192
 """Flag of an expression: some sub-expression points to vectors that are not one register."""
+F_ADDRESS = 1 << 15
+"""Flag of an expression: some sub-expression, or the storage of what it loads, is an address."""
 
 _ALIASES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 _ALIASES.update(
@@ -214,7 +216,7 @@ class PointerType:
 
     def __init__(self, elem: DataType, scope: str) -> None:
         self.elem, self.scope = elem, scope
-        self.flags = F_WIDE_POINTER if elem.is_vector and not elem.is_native else 0
+        self.flags = F_ADDRESS | F_WIDE_POINTER * (elem.is_vector and not elem.is_native)
 
     def __repr__(self) -> str:
         return f"{self.elem}*"

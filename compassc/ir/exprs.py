@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from compass_core.errors import Span
 
 from .dtypes import (
+    F_ADDRESS,
     F_MASK_TYPE,
     F_VECTOR,
     F_WIDE,
@@ -33,7 +34,7 @@ from .node import Flagged, Node, derived, field, node
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["F_MASK_TYPE", "F_VECTOR", "F_WIDE", "F_WIDE_POINTER"]
+__all__ = ["F_ADDRESS", "F_MASK_TYPE", "F_VECTOR", "F_WIDE", "F_WIDE_POINTER"]
 
 F_LOAD = 1  # reads memory through BufferLoad
 F_CALL = 2  # contains a Call of a declared operation
@@ -46,11 +47,13 @@ F_POINTER = 512  # an address is computed
 F_CHANGES = 1024  # what may change variables: an assignment, the address of one, inline assembly
 F_DIVISION = 2048  # a quotient or a remainder
 F_PLACED = F_LOAD | F_CALL | F_FUNC  # contains a PlacedExpr
-_FIRST_OF_CALLS, _BITS_OF_CALLS = 14, 16  # the bits that operations share: up to 30 a number is one digit of Python
+F_JUMP = 1 << 14  # of statements: a break, continue or return
+F_OPERATOR = 1 << 16  # an operator, a choice, or a conversion of a scalar
+_FIRST_OF_CALLS, _BITS_OF_CALLS = 17, 13  # the bits that operations share: up to 30 a number is one digit of Python
 
 ARITHMETIC = frozenset("add sub mul div mod floordiv floormod min max bitand bitor bitxor shl shr".split())
-_OPERATOR_FLAGS = {"div": F_DIVISION, "mod": F_DIVISION}
-_OPERATOR_FLAGS |= dict.fromkeys(("floordiv", "floormod"), F_DIVISION | F_FLOORDIV)
+_OPERATOR_FLAGS = dict.fromkeys(("div", "mod"), F_OPERATOR | F_DIVISION)
+_OPERATOR_FLAGS |= dict.fromkeys(("floordiv", "floormod"), F_OPERATOR | F_DIVISION | F_FLOORDIV)
 COMPARISON = frozenset("eq ne lt le gt ge".split())
 LOGICAL = frozenset(("and", "or"))
 COMMUTATIVE = frozenset("add mul min max eq ne bitand bitor bitxor and or".split())
@@ -154,7 +157,7 @@ class StringImm(Expr):
     dtype: DataType = derived(_void, init=False)
 
 
-@node(text="T.cast(value, dtype)")
+@node(flags=F_OPERATOR, text="T.cast(value, dtype)")
 class Cast(Expr):
     """Scalar conversion by C rules. Vector conversions are `Call("cast", ...)`."""
 
@@ -175,7 +178,7 @@ def _type_of_binary(op: str, a: Expr) -> Type:
 
 
 def _flags_of_binary(op: str, a: Expr, b: Expr) -> int:
-    return a.flags | b.flags | _OPERATOR_FLAGS.get(op, 0)
+    return a.flags | b.flags | _OPERATOR_FLAGS.get(op, F_OPERATOR)
 
 
 @node()
@@ -196,7 +199,7 @@ def _type_of_unary(op: str, a: Expr) -> Type:
     return a.dtype if op == "bitnot" else bool_of(1)
 
 
-@node()
+@node(flags=F_OPERATOR)
 class Unary(Expr):
     """`not` (bool), `bitnot` (integers and masks) or `isnull` (pointer)."""
 
@@ -209,7 +212,7 @@ def _type_of_select(true_value: Expr) -> Type:
     return true_value.dtype
 
 
-@node(text="T.select(condition, true_value, false_value)")
+@node(flags=F_OPERATOR, text="T.select(condition, true_value, false_value)")
 class Select(Expr):
     """`true_value if condition else false_value`; with a scalar condition only the chosen side is evaluated."""
 

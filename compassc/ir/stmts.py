@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from compass_core.errors import Span, UsageError
 
 from .dtypes import Type
-from .exprs import F_CHANGES, Buffer, BufferRegion, Expr, Mapping, Var
+from .exprs import F_CHANGES, F_JUMP, Buffer, BufferRegion, Expr, Mapping, Var
 from .members import Attributes, FunctionAttributes, Functions, GraphMember, Members
 from .node import Flagged, Node, Statements, field, node
 
@@ -221,17 +221,17 @@ class While(Stmt):
     body: Body
 
 
-@node()
+@node(flags=F_JUMP)
 class Break(Stmt):
     """Leave the innermost loop."""
 
 
-@node()
+@node(flags=F_JUMP)
 class Continue(Stmt):
     """Go on with the next turn of the innermost loop."""
 
 
-@node()
+@node(flags=F_JUMP)
 class Return(Stmt):
     """Leave the function; value None in void functions."""
 

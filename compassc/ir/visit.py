@@ -48,7 +48,7 @@ class Rewriter:
     skips_statements: ClassVar[bool] = False
     """Whether statements without interest stay although there are methods of statements."""
     _table: ClassVar[dict[type, str]] = {}
-    _skipped: ClassVar[int] = 0
+    _skipped: int = 0
     """Statements without any of these flags stay as they are (0: all are looked at)."""
 
     def __init_subclass__(cls) -> None:
@@ -63,7 +63,8 @@ class Rewriter:
 
     def expr(self, e: Expr) -> Expr:
         """The rewritten expression."""
-        if self.interest and not e.flags & self.interest:
+        interest = self.interest
+        if interest and not e.flags & interest:
             return e
         method = self._methods.get(type(e))
         if method is None:
@@ -133,7 +134,7 @@ class StatementRewriter(Rewriter):
 
 def located(e: _E, span: Span | None) -> _E:
     """`e` with the place `span` for all calls and accesses in it that have none; what is below a placed one has its own."""
-    if span is None or not e.flags & E.F_PLACED:
+    if span is None or not e.flags & E.F_PLACED or (isinstance(e, PlacedExpr) and e.span is not None):
         return e
 
     def place(part: Expr) -> Expr:
@@ -149,7 +150,7 @@ def located(e: _E, span: Span | None) -> _E:
 def placed(s: _S) -> _S:
     """The statement with its own place for its calls and accesses that have none."""
     span = s.span
-    if span is None:
+    if span is None or not s.flags & E.F_PLACED:
         return s
     for e in s.exprs():
         if e.flags & E.F_PLACED and _lacks_place(e):
@@ -212,17 +213,21 @@ def walk_exprs(e: Expr, flags: int = 0) -> Iterator[Expr]:
             stack.extend(children[::-1])
 
 
-def walk_stmts(body: Body, flags: int = 0) -> Iterator[Stmt]:
+def walk_stmts(body: Body, flags: int = 0) -> list[Stmt]:
     """All statements of a body in source order, outer before inner; with `flags`, only those with one of them."""
-    stack = list(reversed(body))
-    while stack:
-        s = stack.pop()
-        if flags and not s.flags & flags:
-            continue
-        yield s
-        if s.has_blocks:
-            for nested in reversed(s.bodies()):
-                stack.extend(nested[::-1])
+    found: list[Stmt] = []
+
+    def walk(body: Body) -> None:
+        for s in body:
+            if flags and not s.flags & flags:
+                continue
+            found.append(s)
+            if s.has_blocks:
+                for nested in s.bodies():
+                    walk(nested)
+
+    walk(body)
+    return found
 
 
 def rewrite(e: Expr, replace: Callable[[Expr], Expr | None]) -> Expr:
@@ -240,14 +245,19 @@ def all_exprs(body: Body, flags: int = 0) -> Iterator[Expr]:
                 yield from walk_exprs(root, flags)
 
 
+def _flags_of(mapping: Mapping[Var, Expr]) -> int:
+    """Flags of which all have one that mention the variables; 0 where there are none such."""
+    return E.F_ADDRESS | E.F_CHANGES if all(v.flags & E.F_ADDRESS for v in mapping) else 0
+
+
 def _substitution(mapping: Mapping[Var, Expr]) -> Callable[[Expr], Expr]:
     """What replaces the variables of expressions."""
-    leaves = E.LEAVES
+    leaves, flags = E.LEAVES, _flags_of(mapping)
 
     def replaced(e: Expr) -> Expr:
         if type(e) is Var:
             return mapping.get(e, e)
-        return e if type(e) in leaves else e.map(replaced)
+        return e if type(e) in leaves or (flags and not e.flags & flags) else e.map(replaced)
 
     return replaced
 
@@ -256,6 +266,7 @@ class _Substitute(Rewriter):
     def __init__(self, mapping: Mapping[Var, Expr]) -> None:
         super().__init__()
         self.mapping, self.replaced = mapping, _substitution(mapping)
+        self._skipped = _flags_of(mapping)
 
     def stmt(self, s: Stmt) -> Rewritten:
         return s.map(self.replaced, self.body)
@@ -263,6 +274,10 @@ class _Substitute(Rewriter):
 
 class _SubstituteDeep(_Substitute):
     """Also where a variable is the target of a statement or the storage of a buffer."""
+
+    def __init__(self, mapping: Mapping[Var, Expr]) -> None:
+        super().__init__(mapping)
+        self._skipped = 0
 
     def stmt(self, s: Stmt) -> Rewritten:
         new = s.map(self.replaced, self.body)

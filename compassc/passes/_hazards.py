@@ -49,7 +49,7 @@ class Hazards:
 
     def reads(self, e: E.Expr, target: Roots, same: E.Expr | None) -> bool:
         """Whether evaluating `e` reads memory of `target`, other than exactly at the address `same`."""
-        for x in walk_exprs(e):
+        for x in walk_exprs(e, E.F_LOAD | E.F_CALL):
             if type(x) is E.BufferLoad:
                 found = self.roots(x.buffer.data)
             elif type(x) is E.Call and x.op in _READS:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Note, Span
 
-from ..analysis.statements import defined_vars, mutable_vars, own_breaks
+from ..analysis.statements import defined_vars, mutable_vars, own_breaks, used_vars
 from ..analysis.structure import is_pure, variables
 from ..ir import exprs as E
 from ..ir import stmts as S
@@ -163,7 +163,7 @@ class Turns:
     def _of_expr(self, root: Expr) -> Iterator[Access]:
         if not root.flags & _ACCESSES:
             return
-        for e in walk_exprs(root):
+        for e in walk_exprs(root, _ACCESSES):
             if type(e) is E.BufferLoad:
                 yield from (Access(r, "r") for r in self.roots(e.buffer.data))
             elif type(e) is E.FuncCall:
@@ -190,7 +190,7 @@ class Turns:
                 loop.span,
                 "compute the number of turns before the loop",
             )
-        for s in walk_stmts(loop.body):
+        for s in walk_stmts(loop.body, E.F_JUMP):
             if type(s) is S.Return:
                 raise refusal("a return leaves it, and " + leave, s.span, "return behind the loop")
         for op, span in self._calls(loop.body, set()):
@@ -308,7 +308,7 @@ class Turns:
         needed: dict[Var, None] = {}
         for move in turn.ins:
             own = set(defined_vars((move.stmt,)))
-            waiting = [v for e in all_exprs((move.stmt,)) for v in variables(e) if v not in own]
+            waiting = [v for v in used_vars((move.stmt,)) if v not in own]
             self._unwritten((move.stmt,), written, turn)
             while waiting:
                 var = waiting.pop()

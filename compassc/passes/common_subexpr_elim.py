@@ -55,9 +55,7 @@ class _Facts:
         self._reported: dict[int, bool] = {}
 
     def movable(self, e: Expr) -> bool:
-        """Whether `e` is an expression that may become a variable."""
-        if type(e) not in _MOVED:
-            return False
+        """Whether an operator or a conversion may become a variable."""
         found = self._movable.get(e)
         if found is None:
             own = e.op not in _NOT_MOVED if type(e) is Binary else type(e) is not E.Unary or e.op == "not"
@@ -71,7 +69,7 @@ class _Facts:
             return e not in self.mutable and isinstance(e.dtype, DataType)
         if type(e) in _SPREAD:
             return all(map(self._inside, e.children()))
-        return type(e) in _CONSTANTS or self.movable(e)
+        return type(e) in _CONSTANTS or (type(e) in _MOVED and self.movable(e))
 
     def key(self, e: Expr) -> int:
         """The number of a movable expression; its variables and movable parts are in `parts`."""
@@ -130,9 +128,8 @@ class _Eliminate:
         known = len(self.order)
         out: list[Stmt] = []
         changed = False
-        for i in range(len(body) + 1):
-            this = body[i] if i < len(body) else None
-            for key in self._named(chosen.get(i, ())):
+        for i, this in enumerate((*body, None)):
+            for key in self._named(chosen[i]) if i in chosen else ():
                 out.append(self._define(key, this.span if this is not None else None))
                 changed = True
             if this is not None:
@@ -150,7 +147,7 @@ class _Eliminate:
         the block, only those that a checked run cannot report."""
         found: Counter[int] = Counter()
         for s in body:
-            for e in s.exprs():
+            for e in s.exprs() if s.flags & E.F_OPERATOR else ():
                 self._collect(e, conditional, found)
             if type(s) is S.IfThenElse and s.else_case and s.then_case:
                 then, orelse = self._certain(s.then_case, conditional), self._certain(s.else_case, conditional)
@@ -160,17 +157,17 @@ class _Eliminate:
         return found
 
     def _collect(self, e: Expr, conditional: bool, found: Counter[int]) -> None:
-        if self.facts.movable(e):
+        if type(e) in _MOVED and self.facts.movable(e):
             key = self.facts.key(e)
             if key in self.active:
                 return
             if not (conditional and self.facts.may_be_reported(key)):
-                found[key] += 1
+                found[key] = found.get(key, 0) + 1
                 return
         children = e.children()
         lazy = type(e) is E.Select or (type(e) is Binary and e.op in E.LOGICAL)
         for i, child in enumerate(children):
-            if type(child) not in E.LEAVES:
+            if child.flags & E.F_OPERATOR:
                 self._collect(child, conditional or (lazy and i > 0), found)
 
     # -- rewriting
@@ -194,9 +191,9 @@ class _Eliminate:
         self.order.append(key)
 
     def _expr(self, e: Expr) -> Expr:
-        if not self.active or type(e) in E.LEAVES:
+        if not e.flags & E.F_OPERATOR or not self.active:
             return e
-        if self.facts.movable(e):
+        if type(e) in _MOVED and self.facts.movable(e):
             var = self.active.get(self.facts.key(e))
             if var is not None:
                 return var
@@ -207,7 +204,7 @@ class _Eliminate:
         new = s.map(self._expr, lambda body: self.block(body, inner))
         if type(s) is S.Let:
             self.scope.add(s.var)
-            if s.var not in self.facts.mutable and self.facts.movable(s.value):
+            if type(s.value) in _MOVED and s.var not in self.facts.mutable and self.facts.movable(s.value):
                 key = self.facts.key(s.value)
                 if key not in self.active:
                     self._activate(key, s.var)
@@ -257,8 +254,8 @@ class _Choice:
 
     def by_position(self) -> dict[int, list[int]]:
         """The chosen expressions of each position, larger first, ties in the order of their text."""
-        if not self.parents or (len(self.parents) == 1 and max(self.roots.values()) < 2):
-            return {}
+        if all(self.roots.get(key, 0) + len(above) < 2 for key, above in self.parents.items()):
+            return {}  # nothing occurs twice
         keys = sorted(self.parents, key=lambda k: -self._place(k)[1])
         occurs = Counter(self.roots)
         for key in keys:

@@ -50,11 +50,9 @@ class _Fold(Rewriter):
         self.values: dict[E.Var, Expr] = {}
 
     def expr(self, e: E.Expr) -> E.Expr:
+        if type(e) is E.Var:
+            return self.values.get(e, e)
         return super().expr(e) if self.values or e.flags & _UNNAMED else e
-
-    @rewrites(E.Var)
-    def rewrite_var(self, e: E.Var) -> E.Expr:
-        return self.values.get(e, e)
 
     @rewrites(E.Broadcast)
     def rewrite_broadcast(self, e: E.Broadcast) -> E.Expr:

@@ -18,7 +18,7 @@ NAME = "LegalizeVectorPointers"
 
 def is_virtual(t: object) -> bool:
     """Whether a type points to vectors that are not one register."""
-    return isinstance(t, PointerType) and t.flags != 0
+    return isinstance(t, PointerType) and t.flags & E.F_WIDE_POINTER != 0
 
 
 def _scalar(t: Any) -> Any:

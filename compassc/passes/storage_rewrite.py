@@ -108,6 +108,8 @@ class _Liveness:
     def __init__(self, body: Body) -> None:
         self.arrays: dict[Var, _Array] = {}
         self.aliases: dict[Var, _Array] = {}
+        self.has_numbers = False
+        """Whether a variable that is no pointer may have an address."""
         self.barriers: list[int] = []
         self.number = 0
         self.loops: list[_Block] = []
@@ -145,6 +147,8 @@ class _Liveness:
 
     def _mentions(self, s: Stmt, block: _Block) -> None:
         """Note the arrays a statement touches: `accesses` by loads and stores, `addresses` in any other way."""
+        if not (s.flags & E.F_ADDRESS or self.has_numbers):
+            return
         accesses: set[Var] = set()
         addresses: set[Var] = set()
         if type(s) is S.BufferStore:
@@ -167,6 +171,7 @@ class _Liveness:
             array.escapes = True
         elif type(s) is S.Let and _may_be_address(s.value):
             self.aliases[s.var] = array
+            self.has_numbers = self.has_numbers or not isinstance(s.var.dtype, PointerType)
             block.waiting.append((array, self.number))
 
     def _use(self, array: _Array) -> None:

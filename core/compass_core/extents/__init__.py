@@ -111,6 +111,8 @@ def fold(op: str, *args: Term) -> Term:
     if op == "select" and isinstance(args[0], (bool, int)):
         return args[1] if args[0] else args[2]
     whole = [a for a in args if type(a) is int]
+    if not whole and op != "strided":
+        return [op, *args]
     if op in OPERATORS and len(whole) == len(args):
         shift = op in ("shl", "shr")
         return [op, *whole] if shift and not 0 <= whole[1] < 64 else OPERATORS[op].evaluate(*whole)
