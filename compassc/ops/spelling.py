@@ -88,7 +88,13 @@ def template_of(call: Call) -> str:
 
 def needs_r(call: Call) -> bool:
     """Whether the C form of a call takes a source for its inactive lanes."""
-    return "{r}" in _choose(call.op, *_facts(call))
+    return _has_source(call.op) and "{r}" in _choose(call.op, *_facts(call))
+
+
+@cache
+def _has_source(name: str) -> bool:
+    """Whether an operation has a C form that takes a source."""
+    return any("{r}" in template for _, template in cases(name))
 
 
 def _facts(call: Call) -> tuple[object, ...]:

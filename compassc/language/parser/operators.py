@@ -47,19 +47,15 @@ def as_operand(x: object) -> Operand:
     raise language_error("operand", f"an operator cannot take {kind_name(x)}", "use numbers, variables and expressions")
 
 
+_NUMBERS = frozenset((Value, int, float, bool))
+
+
 def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
     """`a symbol b`. Plain Python when neither side is a run-time value; `adapt` gives int literals the other's type."""
-    if not (is_runtime(a) or is_runtime(b)):
-        return BINARY[symbol](a, b)
-    if isinstance(a, Tile) or isinstance(b, Tile):
-        return tile_binary(symbol, a, b)
-    if (isinstance(a, Constant) or isinstance(b, Constant)) and not is_runtime_beside(a, b):
-        return _of_constants(symbol, a, b, adapt)
-    a, b = _address(a), _address(b)
-    if isinstance(a, PointerValue) or isinstance(b, PointerValue):
-        return _pointer(symbol, a, b)
-    if symbol == "*" and isinstance(a, (list, tuple)):
-        raise language_error("operand", "a list cannot be repeated a run-time number of times")
+    if (type(a) is not Value or type(b) not in _NUMBERS) and (type(b) is not Value or type(a) not in _NUMBERS):
+        found = _of_others(symbol, a, b, adapt)
+        if found is not NotImplemented:
+            return found
     x, y = as_operand(a), as_operand(b)
     if symbol in SHIFTS:
         return _shift(symbol, a, b, x, y)
@@ -79,6 +75,22 @@ def binary(symbol: str, a: Any, b: Any, adapt: bool = True) -> Any:
     if is_literal(b) and type(right) is E.IntImm and is_power_of_two(right.value):
         op = FLOORING.get(symbol, op)
     return Value(E.Binary(op, left, right))
+
+
+def _of_others(symbol: str, a: Any, b: object, adapt: bool) -> object:
+    """An operator on operands of which none is a number of the run; NotImplemented where one stands for such a number."""
+    if not (is_runtime(a) or is_runtime(b)):
+        return BINARY[symbol](a, b)
+    if isinstance(a, Tile) or isinstance(b, Tile):
+        return tile_binary(symbol, a, b)
+    if (isinstance(a, Constant) or isinstance(b, Constant)) and not is_runtime_beside(a, b):
+        return _of_constants(symbol, a, b, adapt)
+    a, b = _address(a), _address(b)
+    if isinstance(a, PointerValue) or isinstance(b, PointerValue):
+        return _pointer(symbol, a, b)
+    if symbol == "*" and isinstance(a, (list, tuple)):
+        raise language_error("operand", "a list cannot be repeated a run-time number of times")
+    return NotImplemented
 
 
 def is_runtime_beside(a: object, b: object) -> bool:

@@ -20,7 +20,7 @@ def kept_by_turns(body: S.Body) -> Iterator[CompassError]:
             continue
         arrays = _arrays(loop.body)
         defined = {s.var for s in walk_stmts(loop.body) if type(s) is S.Let}
-        for s in walk_stmts(loop.body):
+        for s in walk_stmts(loop.body, E.F_CHANGES) if arrays else ():
             if type(s) is not S.Assign or s.var in defined or not arrays.get(s.var):
                 continue
             if _mentions(s.value, arrays, arrays[s.var]) and _is_read_first(loop, s.var):
@@ -39,6 +39,8 @@ def kept_by_turns(body: S.Body) -> Iterator[CompassError]:
 def _arrays(body: S.Body) -> dict[E.Var, set[E.Var]]:
     """The arrays allocated in a body that pointers may point to there."""
     found: dict[E.Var, set[E.Var]] = {s.buffer.data: {s.buffer.data} for s in walk_stmts(body) if type(s) is S.Alloc}
+    if not found:
+        return found
     moves = [s for s in walk_stmts(body) if isinstance(s, (S.Let, S.Assign)) and isinstance(s.var.dtype, PointerType)]
     before = -1
     while before != (before := sum(map(len, found.values()))):

@@ -28,7 +28,6 @@ from .values import PointerValue
 
 _SUMS, _PACKED = "tile_sums", "tile_packed"
 """Operations that the statements call; the memory in the second operand is written by sums, all other memory is read."""
-_LEAVES = (S.Break, S.Continue, S.Return)
 
 
 def await_sums(fp: FunctionContext, sums: Work) -> None:
@@ -75,9 +74,9 @@ class _Memory:
 
     def array(self, e: object) -> E.Var | None:
         """The array or parameter that a pointer points into; None where it is not known."""
-        while isinstance(e, E.Pointer):
+        while type(e) is E.Pointer:
             e = e.base
-        return self.arrays.get(e, e) if isinstance(e, E.Var) else None
+        return self.arrays.get(e, e) if type(e) is E.Var else None
 
     def written(self, s: S.Stmt) -> Iterator[E.Var | None]:
         """The arrays that a statement changes, those in it included."""
@@ -89,7 +88,7 @@ class _Memory:
                     yield from self._by(root)
 
     def _by(self, root: E.Expr) -> Iterator[E.Var | None]:
-        for e in walk_exprs(root):
+        for e in walk_exprs(root, E.F_CALL | E.F_FUNC):
             if isinstance(e, E.Call) and e.op in (_SUMS, _PACKED):
                 yield from (self.array(a) for a in e.args[1:2] if e.op == _SUMS)
             elif isinstance(e, (E.Call, E.FuncCall)):
@@ -193,7 +192,7 @@ class _Maker:
     def _meets(self, s: S.Stmt, sums: Sums) -> bool:
         """Whether a statement has to do with a tile that is added to, changes what is added, or leaves the block."""
         to, *read = [self.memory.array(_expr(p)) for p in (sums.to.pointer, *sums.read)]
-        if any(isinstance(x, _LEAVES) for x in walk_stmts((s,))) or self.memory.uses(s, to):
+        if s.flags & E.F_JUMP or self.memory.uses(s, to):
             return True
         return not {*read, None}.isdisjoint(self.memory.written(s))
 
