@@ -48,6 +48,13 @@ static int split(char **at, char *end, int first) {
   return count;
 }
 
+/* Whether the program that `words` call writes what it makes to a file. */
+static int writes_file(void) {
+  for (char **word = words; word[0] != NULL && word[1] != NULL; word++)
+    if (strcmp(word[0], "-o") == 0) return strcmp(word[1], "-") != 0;
+  return 0;
+}
+
 /* What `child.confine` does with Landlock. Without a parent there is nobody who reads what the call writes. */
 static int confined(const int *given, const char *seconds, const char *memory) {
   struct { unsigned short count; const char *steps; } filter;
@@ -87,7 +94,9 @@ static void become(ssize_t size, const int *given, int descriptors, const sigset
     close(given[MESSAGES]), close(given[INPUT]);
     if (!confined(given, limits[0], limits[1])) _exit(125);
   }
-  exit(program(count, words, environ));
+  int status = program(count, words, environ);
+  if (writes_file()) _exit(status);  /* a millisecond quicker: nothing waits to be written, and what there is need not be taken apart */
+  exit(status);
 }
 
 static void begin(const sigset_t *awaited) {
