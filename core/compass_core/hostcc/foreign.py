@@ -11,6 +11,7 @@ import os
 import re
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -76,11 +77,15 @@ def compile_source(source: Source, flags: Sequence[str], clang: str | None = Non
 
 
 def _object(compiler: Clang, source: Source, options: list[str], until: float | None) -> bytes:
-    """The object, in one step or, where integer divisions have to be made safe, in two."""
+    """The object, in one step or, where integer divisions have to be made safe in ways that the text does not show, in two."""
+    behind, to_object = _with_header(compiler, options), ("-c", *_MAIN_FILE)
     if not divisions.divides(source.unit):
-        return _clang(compiler, source, source.unit, _with_header(compiler, options), ("-c", *_MAIN_FILE), until)
+        return _clang(compiler, source, source.unit, behind, to_object, until)
+    if (called := divisions.called(source.unit)) is not None:
+        with suppress(ToolchainError):  # where that is not for the calls, compiling the text itself will tell why
+            return _clang(compiler, source, called, behind, to_object, until)
     to_representation = (*TO_REPRESENTATION, *_MAIN_FILE)
-    representation = _clang(compiler, source, source.unit, _with_header(compiler, options), to_representation, until)
+    representation = _clang(compiler, source, source.unit, behind, to_representation, until)
     try:
         safe = divisions.guarded(representation.decode(errors="surrogateescape"), divisions.checks(options))
     except ValueError as error:
@@ -91,11 +96,17 @@ def _object(compiler: Clang, source: Source, options: list[str], until: float | 
     return _clang(compiler, source, safe, _Step(options, FROM_REPRESENTATION), (), until)
 
 
-def examine(source: Source, text: str, arguments: Sequence[str], clang: str | None = None) -> str:
-    """The output of clang for `text`, a form of the source's text, with further `arguments`."""
+def examine(
+    source: Source,
+    text: str,
+    arguments: Sequence[str],
+    clang: str | None = None,
+    form: pch.Form = pch.PRECOMPILED,
+) -> str:
+    """The output of clang for `text`, a form of the source's text, with further `arguments`, behind a form of the header."""
     compiler = find_clang(clang)
     options = command.kernel_flags(compiler, source.define, source.options)
-    done = _clang(compiler, source, text, _with_header(compiler, options), ("-w", *arguments))
+    done = _clang(compiler, source, text, _with_header(compiler, options, form), ("-w", *arguments))
     return done.decode(errors="replace")
 
 
@@ -112,10 +123,10 @@ class _Step(NamedTuple):
     files: tuple[Path, ...] = ()
 
 
-def _with_header(compiler: Clang, options: list[str]) -> _Step:
+def _with_header(compiler: Clang, options: list[str], form: pch.Form = pch.PRECOMPILED) -> _Step:
     """Reading C text behind the precompiled header."""
-    header = pch.precompiled_header(compiler, options, Cache())
-    return _Step(options, ("-x", "cl", "-include-pch", str(header)), (header.resolve(),))
+    header = pch.precompiled_header(compiler, options, Cache(), form)
+    return _Step(options, ("-x", "cl", form.reading, str(header)), (header.resolve(),))
 
 
 def _clang(

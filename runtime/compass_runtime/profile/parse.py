@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from compass_core.dataclass import dataclass
+from compass_core.hostcc import pch
 from compass_core.hostcc.command import behind_header
 from compass_core.hostcc.foreign import STDIN, examine
 from compass_core.hostcc.sources import Source
@@ -64,11 +65,11 @@ class Text:
 
 def parse(source: Source, clang: str | None = None) -> Text:
     """The tree of a translation unit. ToolchainError when clang is missing or cannot read it; see `examine`."""
-    plain = own_text(examine(source, source.unit, ("-E",), clang), source.name)
+    plain = own_text(examine(source, source.unit, ("-E",), clang, pch.MACROS), source.name)
     functions = own_functions(plain)
     marked = with_own_names(plain, functions)
     filter = ("-Xclang", "-ast-dump=json", "-Xclang", "-ast-dump-filter", "-Xclang", OWN)
-    dump = examine(source, marked, ("-fsyntax-only", *filter), clang)
+    dump = examine(source, marked, ("-fsyntax-only", *filter), clang, pch.DECLARATIONS)
     declared = tuple(node for node in _objects(dump, marked) if node["kind"] == "FunctionDecl")
     return Text(marked, functions, declared)
 
