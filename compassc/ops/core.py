@@ -18,9 +18,10 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypedDict
 
+from compass_core import vendor
 from compass_core.arrays import Array
 from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
@@ -160,7 +161,7 @@ class Op:
     operator: str = ""
     commutative: bool = False
 
-    @property
+    @cached_property
     def has_mask(self) -> bool:
         """Whether lanes can be switched off; an operand called `mask` is data."""
         return "mask" in self.signature.parameters and "mask" not in self.operands
@@ -177,18 +178,33 @@ class Op:
         return {p.name: p.default for p in parameters} if plain else None
 
     @cached_property
-    def _required(self) -> tuple[str, ...]:
-        """The parameters without default, which are the first."""
-        return tuple(n for n, default in (self._defaults or {}).items() if default is inspect.Parameter.empty)
+    def _required(self) -> frozenset[str]:
+        """The parameters without default."""
+        return frozenset(n for n, default in (self._defaults or {}).items() if default is inspect.Parameter.empty)
+
+    @cached_property
+    def attributes(self) -> tuple[str, ...]:
+        """The names of the options that a call keeps, sorted."""
+        fixed = self.alias_of[1] if self.alias_of else {}
+        return tuple(sorted({*self.options, *fixed} - {"out_sign"}))
+
+    @cached_property
+    def typed(self) -> Callable[[tuple[Operand, ...], tuple[tuple[str, object], ...], tuple[type, ...], bool], Typed]:
+        """The typing rule, which remembers what it gave for operands and options of given types, under the vendor's names or
+        not."""
+        rule = self.typing
+        assert rule is not None
+        return lru_cache(maxsize=256)(lambda operands, options, *_: rule([*operands], **dict(options)))
 
     def given(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
         """The arguments of a call by their parameters. TypeError as `inspect.Signature.bind` has it."""
         known = self._defaults
         if known is not None and len(args) <= len(known) and kwargs.keys() <= known.keys():
             given = dict(zip(known, args))
-            if given.keys().isdisjoint(kwargs) and all(n in kwargs for n in self._required[len(args) :]):
+            if given.keys().isdisjoint(kwargs):
                 given.update(kwargs)
-                return given
+                if given.keys() >= self._required:
+                    return given
         return dict(self.signature.bind(*args, **kwargs).arguments)
 
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
@@ -506,10 +522,18 @@ def bind(op: Op, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict
         ) from None
 
 
+_REMEMBERED = frozenset((DataType, bool, int, str, type(None)))
+"""Types whose values are the same where they are equal, and of the same type."""
+
+
 def infer(op: Op, operands: list[Operand], options: dict[str, object]) -> Typed:
     """The operation's typing rule, with the check that the target has the form."""
     assert op.typing is not None
-    typed = op.typing(operands, **options)
+    kinds = tuple(map(type, (*operands, *options.values())))
+    if _REMEMBERED.issuperset(kinds):
+        typed = op.typed(tuple(operands), tuple(options.items()), kinds, vendor.names_in_use)
+    else:
+        typed = op.typing(operands, **options)
     require_target(f"this form of S.{op.name}", typed.targets)
     return typed
 
@@ -528,7 +552,8 @@ def build_value(op: Op, *args: object, **kwargs: object) -> E.Expr:
     typed = infer(op, [operand_of(x) for x in operands], options)
     converted = tuple(convert(typed.literals.get(i, x), t) for i, (x, t) in enumerate(zip(operands, typed.operands)))
     name, fixed = op.alias_of or (op.name, {})
-    attrs = tuple(sorted((k, v) for k, v in {**options, **fixed}.items() if k != "out_sign"))
+    every = {**options, **fixed}
+    attrs = tuple([(k, every[k]) for k in op.attributes])
     if typed.result.is_scalar and not any(t.is_vector for t in typed.operands):
         if mask is not None and not op.scalar_mask:
             raise type_error(f"S.{op.name}: a mask needs vector arguments")
