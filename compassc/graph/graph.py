@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 
@@ -42,6 +42,10 @@ class Graph:
         """The layers that a tensor goes into, by the tensor's name, in order and each once; none for an unused one."""
         return self._users
 
+    def forgotten(self) -> Sequence[Sequence[str]]:
+        """For each layer the names of tensors that no layer after it takes."""
+        return self._forgotten
+
     def tensors(self) -> Mapping[str, Tensor]:
         """Every tensor by its name, in the order they are made."""
         return {t.name: t for layer in self.layers for t in layer.outputs}
@@ -61,6 +65,15 @@ class Graph:
             for name in dict.fromkeys(t.name for t in layer.inputs):
                 found.setdefault(name, []).append(layer)
         return {name: tuple(layers) for name, layers in found.items()}
+
+    @cached_property
+    def _forgotten(self) -> list[list[str]]:
+        last = {t.name: i for i, layer in enumerate(self.layers) for t in layer.outputs}
+        last |= {t.name: i for i, layer in enumerate(self.layers) for t in layer.inputs}
+        found: list[list[str]] = [[] for _ in self.layers]
+        for name, i in last.items():
+            found[i].append(name)
+        return found
 
     def written(self) -> tuple[str, bytes]:
         """Text and constants of it, as a module of kernels keeps it."""

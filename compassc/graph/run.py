@@ -34,7 +34,7 @@ def run_layers(graph: Graph, inputs: Mapping[str, Array], compute: Compute | Non
 
     compute = compute or services.evaluate_layer
     values: dict[str, Array] = {}
-    for layer, done in _order(graph):
+    for layer, done in zip(graph.layers, graph.forgotten(), strict=True):
         given: list[Array] = []
         if layer.type == "Input":
             made = [np.asarray(inputs[t.name]).astype(numpy_dtype(t.dtype), copy=False) for t in layer.outputs]
@@ -45,20 +45,10 @@ def run_layers(graph: Graph, inputs: Mapping[str, Array], compute: Compute | Non
             except LayerError as error:
                 raise graph.error(layer, f"the layer '{layer.name}' of type {layer.type}: {error}") from error
         yield LayerRun(layer, given, made)
-        values.update(zip([t.name for t in layer.outputs], made, strict=True))
+        for t, value in zip(layer.outputs, made, strict=True):
+            values[t.name] = value
         for name in done:
             del values[name]
-
-
-def _order(graph: Graph) -> Iterator[tuple[Layer, list[str]]]:
-    """The layers, each with the tensors that nobody needs after it."""
-    last = {t.name: i for i, layer in enumerate(graph.layers) for t in layer.outputs}
-    last |= {t.name: i for i, layer in enumerate(graph.layers) for t in layer.inputs}
-    after: dict[int, list[str]] = {}
-    for name, i in last.items():
-        after.setdefault(i, []).append(name)
-    for i, layer in enumerate(graph.layers):
-        yield layer, after.get(i, [])
 
 
 def run_graph(graph: Graph, inputs: Mapping[str, Array], compute: Compute | None = None) -> dict[str, Array]:

@@ -136,28 +136,35 @@ class Extremes(NamedTuple):
     """The smallest and the largest number of each of some rows, NaN where there is one in it; a zero is positive. And each so many
     of all numbers."""
 
-    least: Array
-    most: Array
+    least: list[float]
+    most: list[float]
     taken: Array
 
 
 class Wanted:
-    """The extremes of rows that the library has yet to see. `found` is filled when it has."""
+    """The extremes of rows, of so many numbers together, which the library has yet to see: `done` when it has."""
+
+    __slots__ = ("_room", "_rows", "_taken", "done", "given", "numbers")
 
     def __init__(self, rows: int, many: int, step: int) -> None:
         """Of rows of `many` numbers, which is at least 1; a copy of each `step`th number, of none where that is 0."""
-        count = -(-rows * many // step) if step else 0
-        room = np.empty(2 * rows + count, F32)
-        start, beyond = address(room), 2 * rows
-        self.found, self.done = Extremes(room[:rows], room[rows:beyond], room[beyond:]), False
-        self.given = _Wanted(start, start + 4 * rows, many, step, start + 4 * beyond)
+        self.numbers, self.done = rows * many, False
+        self._rows, self._room = rows, (ctypes.c_float * (2 * rows))()
+        self._taken = np.empty(-(-self.numbers // step), F32) if step else _NOTHING
+        start = ctypes.addressof(self._room)
+        self.given = _Wanted(start, start + 4 * rows, many, step, address(self._taken) if step else None)
+
+    @property
+    def found(self) -> Extremes:
+        """What the library has seen."""
+        return Extremes(self._room[: self._rows], self._room[self._rows :], self._taken)
 
 
 def extremes(rows: Array, step: int = 0) -> Extremes:
     """Of each row [n, many], and of all numbers, one row after the other, a copy of each `step`th; of none where that is 0."""
     if (library := _takes(rows)) is None:
         taken = rows.reshape(-1)[::step].copy() if step else _NOTHING
-        return Extremes(rows.min(1) + F32(0), rows.max(1) + F32(0), taken)
+        return Extremes((rows.min(1) + F32(0)).tolist(), (rows.max(1) + F32(0)).tolist(), taken)
     wanted = Wanted(rows.shape[0], rows.shape[1], step)
     library.extremes(address(rows), rows.size, wanted.given)
     return wanted.found
@@ -230,35 +237,34 @@ class SumLoop:
     ) -> None:
         """For images of `shape` [h, w, I]."""
         self._write, self._kept = getattr(library, name), (filters, sums)
-        self._sizes, self._places = (*shape, outputs), dict[tuple[int, ...], _Window]()
+        self._sizes, self._places = (*shape, outputs), dict[tuple[int, tuple[int, ...], tuple[int, ...]], _Window]()
         self._given = filters.ctypes.data, sums.around.ctypes.data
         self._ended = sums.line.ctypes.data, *sums.limits
 
     def __call__(self, image: Array, first: int, out: Array, wanted: Wanted | None = None) -> None:
         """Writes the sums of images [n, h, w, I] into out [n, rows, columns, O], which begins with the row `first`; `wanted` are
         their extremes. ValueError where they do not fit."""
-        (many, *size), made = image.shape, out.shape
+        place = self._places.get((first, image.shape, out.shape)) or self._place(first, image.shape, out.shape)
         if not (
-            (*size, made[-1]) == self._sizes
-            and many == made[0]
-            and image.dtype == out.dtype == _DTYPE
+            image.dtype == out.dtype == _DTYPE
             and image.flags.c_contiguous
             and out.flags.c_contiguous
-            and (wanted is None or wanted.given.many * len(wanted.found.least) == out.size)
+            and (wanted is None or wanted.numbers == out.size)
         ):
-            raise ValueError(f"sums of {list(made)} of images of {list(image.shape)}")
-        place = self._places.get((first, *made)) or self._place(first, made)
+            raise ValueError(f"sums of {list(out.shape)} of images of {list(image.shape)}")
         seen = wanted and wanted.given
         self._write(address(out), address(image), *self._given, place, *self._ended, seen)
         if wanted:
             wanted.done = True
 
-    def _place(self, first: int, made: tuple[int, ...]) -> _Window:
+    def _place(self, first: int, seen: tuple[int, ...], made: tuple[int, ...]) -> _Window:
+        if (*seen[1:], made[-1]) != self._sizes or seen[0] != made[0]:
+            raise ValueError(f"sums of {list(made)} of images of {list(seen)}")
         window = self._kept[1].window
         (top, _), (left, _) = window.pads
         begin = (first * window.stride[0] - top, -left)
         found = _Window(*made, *self._sizes[:-1], *begin, *window.stride, *window.kernel, *window.dilation)
-        self._places[(first, *made)] = found
+        self._places[first, seen, made] = found
         return found
 
 
@@ -271,7 +277,7 @@ def sum_loop(name: str, sums: UnderWindows, filters: Array, shape: Sequence[int]
 def pairs(name: str, limits: tuple[float, float], a: Array, b: Array, out: Array, wanted: Wanted | None = None) -> None:
     """Writes a function of `PAIRS` of each two numbers of arrays of one shape, within limits as `finish` has them; `wanted` are the
     extremes of all results, which may be found on the way. ValueError where they do not fit."""
-    if not (a.shape == b.shape == out.shape) or wanted and wanted.given.many * len(wanted.found.least) != out.size:
+    if not (a.shape == b.shape == out.shape) or wanted and wanted.numbers != out.size:
         raise ValueError(f"{list(out.shape)} of arrays of {list(a.shape)} and {list(b.shape)}")
     if (library := _takes(a, b, out)) is None:
         PAIRS[name](a, b, out=out)

@@ -68,7 +68,8 @@ def step(layer: Layer) -> Step:
     fast = maker(layer)
     if fast is None:
         return partial(_without_gaps, evaluator(layer, shared=True))
-    return partial(_computed, layer, fast, [t.shape for t in layer.inputs], layer.output.shape)
+    watched = isinstance(fast, Watched)
+    return partial(_computed, layer, fast, watched, [t.shape for t in layer.inputs], layer.output.shape)
 
 
 def _without_gaps(
@@ -92,6 +93,7 @@ def packed(view: Array) -> Array:
 def _computed(
     layer: Layer,
     fast: Fast,
+    watched: bool,
     expected: list[tuple[int, ...]],
     declared: tuple[int, ...],
     inputs: Sequence[Array],
@@ -99,7 +101,7 @@ def _computed(
 ) -> list[Array]:
     if [x.shape for x in inputs] != expected:
         return evaluate(layer, inputs)
-    made = fast(*inputs, wanted=wanted) if isinstance(fast, Watched) else fast(*inputs)
+    made = fast(*inputs, wanted=wanted) if watched else fast(*inputs)
     if made.shape != declared:
         raise LayerError(
             f"'{layer.output.name}' is declared as {list(declared)}, but the layer gives {list(made.shape)}"

@@ -92,9 +92,9 @@ class _Watch:
     def wanted(self, layer: Layer) -> Wanted | None:
         """What loops may find on the way, while the output of the layer that is next is in the caches."""
         self._asked = None
-        if layer.type in WATCHED and layer.output.count:
-            step = binned_step(layer.output.count) if self._counts(layer.name, layer.output.name) else 0
-            self._asked = Wanted(self.samples, layer.output.count // self.samples, step)
+        if layer.type in WATCHED and (many := layer.output.count):
+            step = binned_step(many) if self._counts(layer.name, layer.output.name) else 0
+            self._asked = Wanted(self.samples, many // self.samples, step)
         return self._asked
 
     def _counts(self, layer: str, name: str) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
-from math import isfinite
+from math import isfinite, isnan
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ class Portion(NamedTuple):
     """What a record takes of the values of some samples: what goes into its fields, by their names a number for each sample;
     and the values that are binned."""
 
-    fields: Mapping[str, Array]
+    fields: Mapping[str, Sequence[float]]
     binned: Array
 
     @classmethod
@@ -51,17 +51,20 @@ class Portion(NamedTuple):
         the extremes of each sample, and each `binned_step`th value for a histogram, where they are known."""
         if not values.size:
             return cls({}, values)
-        rows = values.reshape(samples, -1)
-        # copied, for the values are forgotten before they are binned
-        least, most, binned = found or extremes(rows, binned_step(rows.size) if histogram else 0)
-        if not all(map(isfinite, (*least.tolist(), *most.tolist()))):
-            raise NotFinite("NaN" if np.isnan(least).any() or np.isnan(most).any() else "infinite values")
+        if found is None:
+            # copied, for the values are forgotten before they are binned
+            found = extremes(values.reshape(samples, -1), binned_step(values.size) if histogram else 0)
+        least, most, binned = found
+        if not all(map(isfinite, least)) or not all(map(isfinite, most)):
+            raise NotFinite("NaN" if any(map(isnan, (*least, *most))) else "infinite values")
         fields = {"running_least": least, "running_most": most}
         if moments:
+            rows = values.reshape(samples, -1)
             mean = rows.mean(1, dtype=np.float64)
             away = np.abs(rows - mean[:, None].astype(np.float32))
             spread = np.sqrt(np.square(away, dtype=np.float64).sum(1) / max(rows.shape[1] - 1, 1))
-            fields |= {"mean": mean, "std": spread, "mad": away.mean(1, dtype=np.float64)}
+            mad = away.mean(1, dtype=np.float64)
+            fields |= {"mean": mean.tolist(), "std": spread.tolist(), "mad": mad.tolist()}
         return cls(fields, binned)
 
 
@@ -104,13 +107,13 @@ class Record:
         """Takes in what there is of some samples, in their order."""
         if not portion.fields:
             return
-        fields = {key: each.tolist() for key, each in portion.fields.items()}
+        fields = portion.fields
         least, most = min(fields["running_least"]), max(fields["running_most"])
         self.least, self.most = min(self.least, least), max(self.most, most)
         for key, each in fields.items():
-            value = getattr(self, key)
-            for i, new in enumerate(each):
-                value = new if not self.batches + i else momentum * value + (1 - momentum) * new
+            value = getattr(self, key) if self.batches else each[0]
+            for new in each if self.batches else each[1:]:
+                value = momentum * value + (1 - momentum) * new
             setattr(self, key, value)
         if portion.binned.size:
             self._count(portion.binned, max(abs(least), abs(most)))
