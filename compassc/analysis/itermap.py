@@ -8,8 +8,8 @@ several indices do so independently of each other.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from compass_core.namedtuple import NamedTuple
 from compassc.analysis.structure import Interner
 from compassc.ir.exprs import Binary, Expr, IntImm, Var
 

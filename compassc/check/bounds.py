@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from compass_core.errors import CompassError, Finding, Span
 from compass_core.extents import apply
+from compass_core.namedtuple import NamedTuple
 
 from ..analysis.arith import Linear
 from ..ir import exprs as E

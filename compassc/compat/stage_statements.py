@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
+from compass_core.namedtuple import NamedTuple
 from compassc.analysis.arith import Arith
 from compassc.analysis.conditions import TRUE
 from compassc.analysis.simplify import Simplifier

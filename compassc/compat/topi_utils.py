@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
+
+from compass_core.namedtuple import NamedTuple
 
 from .. import te
 from ..ir.exprs import Expr, FloatImm, IntImm

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from compass_core.namedtuple import NamedTuple
 
 from ..ir import IRModule, PrimFunc, all_exprs
 from ..language.info import ParamInfo, param_info

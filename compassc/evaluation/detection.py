@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
+from compass_core.namedtuple import NamedTuple
 
 OVERLAPS = np.arange(0.5, 1.0, 0.05)
 """The least overlaps, of two boxes to what both cover, with which a box is found: each gives a precision."""

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from compass_core import files
 from compass_core.arrays import Array
+from compass_core.namedtuple import NamedTuple
 from compassc.graph import Graph, GraphBuilder
 from compassc.layers.families.activation.reference import METHOD_OF, PLAIN
 from compassc.layers.real_values import to_raw, to_real

@@ -8,13 +8,14 @@ from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
+from compass_core.namedtuple import NamedTuple
 from compassc.evaluation.measures import Histogram
 from compassc.evaluation.metrics import Metric
 from compassc.evaluation.subjects import FLOATS, FRAMEWORK, INTEGERS, SIMULATOR, Subjects, Values, outputs_of

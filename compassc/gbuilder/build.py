@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from compass_core import files
 from compass_core.aipubin import AipuBin, KernelInfo, pieces_of, tensor_memory
@@ -18,6 +18,7 @@ from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Note
 from compass_core.errors.suggest import help_for
 from compass_core.files import claims
+from compass_core.namedtuple import NamedTuple
 from compass_core.reading.limits import TEXT_BYTES
 from compassc import services
 from compassc.gbuilder.dsl_files import DescriptorWord, constant_bytes, kernel_graph, write_files

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
 from compass_core.aipubin import KernelInfo
 from compass_core.errors import CompassError, Span
+from compass_core.namedtuple import NamedTuple
 from compassc.gbuilder.memory import Step, owner
 from compassc.gbuilder.plugin_api import BuilderParams, Tensor
 from compassc.gbuilder.plugin_host import Match, call

@@ -7,11 +7,11 @@ intermediates share one, in which tensors that are not needed at the same time o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from compass_core.aipubin.dtypes import element_dtype
 from compass_core.aipubin.layout import PAGE, REGION_SIZE, Kind
 from compass_core.errors import Note
+from compass_core.namedtuple import NamedTuple
 from compassc.gbuilder.nodes import Nodes
 from compassc.gbuilder.plugin_api import Tensor
 

@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from enum import Enum, IntEnum
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from compass_core.namedtuple import NamedTuple
 
 if TYPE_CHECKING:
     from compass_core.files.pieces import Piece, Pieces

@@ -13,9 +13,10 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from compass_core.errors import CompassError, Span, together
+from compass_core.namedtuple import NamedTuple
 from compassc.gbuilder.memory import owner
 from compassc.gbuilder.nodes import Node, Nodes
 from compassc.gbuilder.plugin_api import (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from compass_core.arrays import Array
+from compass_core.namedtuple import NamedTuple
 from compassc import services
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.graph import Graph

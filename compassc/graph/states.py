@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.errors.suggest import help_for
+from compass_core.namedtuple import NamedTuple
 from compassc import services
 from compassc.graph.graph import Graph
 from compassc.graph.layer import Layer

@@ -9,12 +9,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from compass_core.arrays import Array, content_of
 from compass_core.errors import Span
 from compass_core.errors.suggest import help_for
 from compass_core.files.pieces import Pieces
+from compass_core.namedtuple import NamedTuple
 from compass_core.reading.budget import Budget
 from compass_core.reading.limits import COMPUTED_BYTES, COMPUTED_ELEMENTS, FILE_BYTES, TENSOR_ELEMENTS
 from compassc.graph.dtypes import numpy_dtype

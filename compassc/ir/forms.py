@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from compass_core.namedtuple import NamedTuple
 
 from . import exprs, stmts
 from .node import MANY, Field, Node

@@ -4,11 +4,11 @@ no memory holds both."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array, NumpyDType
+from compass_core.namedtuple import NamedTuple
 
 
 class Arranged(NamedTuple):

@@ -6,9 +6,9 @@ Estimates from above, of the order: references hold numbers in eight bytes, and 
 from __future__ import annotations
 
 from math import prod
-from typing import NamedTuple
 
 from compass_core.errors import CompassError
+from compass_core.namedtuple import NamedTuple
 from compass_core.reading.limits import LAYER_BYTES, LAYER_OPERATIONS
 from compassc.graph import Layer, LayerError
 from compassc.layers.layer_checks import described

@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compass_core.dataclass import dataclass
+from compass_core.namedtuple import NamedTuple
 from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import FLOAT_TYPES, INTEGER_TYPES, numpy_dtype
 from compassc.graph.values import Value, parse_value

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
 from compass_core import files
+from compass_core.namedtuple import NamedTuple
 from compassc.layers.declare import BOUNDS, LayerType, all_types
 from compassc.layers.support import BY_ELEMENT, DTYPES, WITHOUT_KERNEL, Form, forms_of, has_kernel
 from compassc.operators.patterns import PatternKind

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import NamedTuple
 
+from compass_core.namedtuple import NamedTuple
 from compassc.build import Expression, Pointer, Value
 from compassc.dsl import script as S
 from compassc.graph import Tensor

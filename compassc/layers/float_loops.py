@@ -13,13 +13,14 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from compass_core.addresses import address
 from compass_core.arrays import Array
 from compass_core.errors import CompassError, ToolchainError, render
+from compass_core.namedtuple import NamedTuple
 from compassc.layers.windows import Window
 from compassc.ops.lazy import LazyModule
 

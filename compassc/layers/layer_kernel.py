@@ -8,13 +8,14 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import contextmanager
 from dataclasses import field
 from functools import cache, cached_property
-from typing import NamedTuple, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compass_core.bounded import Bounded
 from compass_core.dataclass import dataclass
+from compass_core.namedtuple import NamedTuple
 from compassc.build import (
     Address,
     Builder,

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from compass_core.arrays import Array, content_of
 from compass_core.errors import CompassError
 from compass_core.files import claims
 from compass_core.files.pieces import Pieces
+from compass_core.namedtuple import NamedTuple
 from compass_core.progress import told
 from compassc.gbuilder import plugin_api
 from compassc.gbuilder.build import GraphOptions

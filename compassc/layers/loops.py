@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from math import lcm
-from typing import NamedTuple
 
+from compass_core.namedtuple import NamedTuple
 from compassc.build import Address, Expression, Line, Pointer, Value, invariant
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import NamedTuple
 
 from compass_core import switches, targets
 from compass_core.costs import estimates
+from compass_core.namedtuple import NamedTuple
 from compass_core.targets import Target
 
 _told: ContextVar[str] = ContextVar("told_target", default="")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.namedtuple import NamedTuple
 from compassc.graph import LayerError, Tensor
 from compassc.layers.declare import LayerType, all_types, consistent, type_of
 from compassc.layers.docs import NO_KERNEL

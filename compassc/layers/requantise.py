@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import add
-from typing import NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.namedtuple import NamedTuple
 from compassc.build import Expression, Value
 from compassc.dsl import script as S
 from compassc.graph import LayerError, Tensor

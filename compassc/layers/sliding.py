@@ -16,11 +16,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.namedtuple import NamedTuple
 from compassc.build import Expression, Value, both
 from compassc.dsl import script as S
 from compassc.graph import Layer, Tensor

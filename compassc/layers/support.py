@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.namedtuple import NamedTuple
 from compassc.graph import LayerError, Tensor
 from compassc.layers.declare import LayerType
 from compassc.layers.kernels import BUILDERS, STEPS, kernel_of, load_kernels_of

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import NamedTuple
 
+from compass_core.namedtuple import NamedTuple
 from compassc.build import Address, Expression, Pointer, Value, both
 from compassc.dsl import script as S
 from compassc.graph import Tensor

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import cached_property, lru_cache
 from types import NoneType
-from typing import NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compass_core.dataclass import dataclass
+from compass_core.namedtuple import NamedTuple
 from compassc.graph import Layer, LayerError
 from compassc.graph.values import Value
 from compassc.layers.declare import Attribute

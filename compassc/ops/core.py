@@ -19,12 +19,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import field
 from functools import cache, cached_property, lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
 from compass_core import vendor
 from compass_core.arrays import Array
 from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
+from compass_core.namedtuple import NamedTuple
 
 from ..ir import exprs as E
 from ..ir.dtypes import FLOAT32, INT32, DataType, bool_of

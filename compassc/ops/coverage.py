@@ -11,9 +11,10 @@ import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from compass_core.errors import UsageError
+from compass_core.namedtuple import NamedTuple
 
 LANGUAGE = "language.md"
 OPERATIONS = "ops-*.md"

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from inspect import Parameter, Signature
-from typing import Any, NamedTuple
+from typing import Any
 
 from compass_core.errors import CompassError
+from compass_core.namedtuple import NamedTuple
 
 from ..ir.dtypes import BOOL, STORAGE, DataType, make_dtype
 from . import core

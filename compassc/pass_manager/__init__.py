@@ -20,13 +20,14 @@ from dataclasses import field
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TextIO, TypeVar
 
 from compass_core import files
 from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, UsageError
 from compass_core.errors.rendering import for_stream
 from compass_core.errors.suggest import help_for
+from compass_core.namedtuple import NamedTuple
 from compassc.pass_manager.vendor_names import NOT_NEEDED, VENDOR_NAMES
 
 if TYPE_CHECKING:

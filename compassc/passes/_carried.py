@@ -6,9 +6,9 @@ What is certain is refused; of what depends on numbers of a run, checked runs fi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from compass_core.errors import CompassError, Note, Span
+from compass_core.namedtuple import NamedTuple
 
 from ..analysis.arith import Arith, Linear
 from ..analysis.statements import defined_vars

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from compass_core.namedtuple import NamedTuple
 
 from ..analysis.arith import Arith, Linear
 from ..analysis.statements import defined_vars, fresh_copy, mutable_vars

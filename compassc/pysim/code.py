@@ -6,7 +6,8 @@ from __future__ import annotations
 import itertools
 import types
 import weakref
-from typing import NamedTuple
+
+from compass_core.namedtuple import NamedTuple
 
 KERNEL_CODE: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
 """The code objects of the kernels, sub-functions and macros that were run."""

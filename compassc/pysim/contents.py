@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
+from compass_core.namedtuple import NamedTuple
 from compassc.ir.dtypes import FLOAT32, INT32, DataType
 from compassc.ops.core import get
 from compassc.ops.numeric import np_dtype

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
+from compass_core.namedtuple import NamedTuple
 from compassc.graph import Graph, Layer, Tensor
 from compassc.graph.run import run_graph
 from compassc.layers.real_values import to_raw, to_real

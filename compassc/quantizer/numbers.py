@@ -7,12 +7,13 @@ definition has it: another precision would give other integers now and then.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compass_core.dataclass import dataclass
+from compass_core.namedtuple import NamedTuple
 from compassc.graph import Tensor
 from compassc.graph.dtypes import integer_type, numpy_dtype
 from compassc.layers.arithmetic import approximate_factor, quantise

@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
+from compass_core.namedtuple import NamedTuple
 from compassc.graph import Graph, Layer
 from compassc.graph.dtypes import FLOAT_TYPES
 from compassc.layers.float_loops import Extremes, Wanted

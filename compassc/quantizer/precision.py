@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from glob import escape
-from typing import NamedTuple
 
 from compass_core import progress
 from compass_core.errors import CompassError
+from compass_core.namedtuple import NamedTuple
 from compassc.graph import Graph, Layer, LayerError
 from compassc.layers.costs import cost_of
 from compassc.quantizer.compare import Compared, against, known_outputs

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from math import isfinite, isnan
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compass_core.dataclass import dataclass
+from compass_core.namedtuple import NamedTuple
 from compassc.layers.float_loops import Extremes, counts, extremes
 
 BINS = 4096

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.errors.suggest import help_for
+from compass_core.namedtuple import NamedTuple
 from compassc.quantizer.statistics import Record
 
 Range = tuple[float, float]

@@ -7,9 +7,10 @@ import json
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from compass_core.errors import CompassError, Span
+from compass_core.namedtuple import NamedTuple
 from compassc import services
 from compassc.ir.errors import ExpressionError, ExpressionTypeError
 from compassc.ir.stmts import IRModule, PrimFunc

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from compass_core import targets
+from compass_core.namedtuple import NamedTuple
 from compassc import services
 from compassc.ir import exprs as E
 from compassc.ir import stmts as S

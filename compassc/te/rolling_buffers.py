@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from compass_core.namedtuple import NamedTuple
 from compassc.analysis.arith import Arith
 from compassc.analysis.simplify import Simplifier
 from compassc.analysis.structure import variables

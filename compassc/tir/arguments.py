@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from compass_core.namedtuple import NamedTuple
 from compassc.ir.errors import ExpressionTypeError
 from compassc.ir.exprs import Expr
 

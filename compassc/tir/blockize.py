@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from compass_core.namedtuple import NamedTuple
 from compassc.analysis.arith import Arith, Linear
 from compassc.analysis.conditions import conjuncts, joined
 from compassc.analysis.simplify import Simplifier

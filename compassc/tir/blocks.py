@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
+from compass_core.namedtuple import NamedTuple
 from compassc.analysis.conditions import TRUE
 from compassc.analysis.itermap import UNKNOWN
 from compassc.ir import exprs as E

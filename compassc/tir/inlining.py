@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
-from typing import NamedTuple
 
 from compass_core import vendor
+from compass_core.namedtuple import NamedTuple
 from compassc.analysis.arith import Arith
 from compassc.analysis.conditions import conjuncts, joined
 from compassc.analysis.simplify import Simplifier

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
+from compass_core.namedtuple import NamedTuple
 from compassc.analysis.structure import Interner, variables
 from compassc.ir import stmts as S
 from compassc.ir.exprs import BufferLoad, Expr, IntImm, Var

@@ -4,8 +4,9 @@ turn."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from compass_core.namedtuple import NamedTuple
 from compassc.analysis.conditions import conjuncts, joined
 from compassc.analysis.simplify import Simplifier
 from compassc.ir import exprs as E

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
+from compass_core.namedtuple import NamedTuple
 from compassc.analysis.interpret import evaluate
 from compassc.analysis.structure import Interner
 from compassc.ir import exprs as E

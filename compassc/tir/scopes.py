@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import NamedTuple
 
+from compass_core.namedtuple import NamedTuple
 from compassc.analysis.itermap import digits_of, disjoint, is_dense, is_injective
 from compassc.ir import stmts as S
 from compassc.ir.exprs import BufferRegion, Expr, Var

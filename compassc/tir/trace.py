@@ -11,10 +11,11 @@ import inspect
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from compass_core.dataclass import dataclass
 from compass_core.errors.suggest import help_for
+from compass_core.namedtuple import NamedTuple
 from compass_core.reading.names import is_name
 from compassc.ir.errors import ExpressionTypeError
 from compassc.te.errors import ScheduleError

@@ -8,7 +8,9 @@ values, sizes of tensors, and PySim's scalars. `div` and `mod` cut towards zero,
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+from compass_core.namedtuple import NamedTuple
 
 Range = tuple[int, int]
 """The least and the largest value something can have."""

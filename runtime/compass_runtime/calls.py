@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from compass_core.arrays import Array
 from compass_core.errors import ArgumentError, CompassError
+from compass_core.namedtuple import NamedTuple
 from compass_core.reading.arrays import other_elements
 from compass_core.vendor import wrong_argument_count
 from compass_runtime.forks import renew_locks

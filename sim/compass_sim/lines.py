@@ -12,11 +12,11 @@ import struct
 import zlib
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
 
 from compass_core.dataclass import dataclass
 from compass_core.elf.elf64 import EHDR, SHDR
 from compass_core.errors import CompassError
+from compass_core.namedtuple import NamedTuple
 from compass_core.reading.limits import DEBUG_BYTES, DEBUG_FILES, DEBUG_ROWS, ELF_SECTIONS
 
 _SYMBOL = struct.Struct("<IBBHQQ")

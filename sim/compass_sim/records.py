@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
-from typing import NamedTuple
 
 from compass_core.dataclass import dataclass
+from compass_core.namedtuple import NamedTuple
 
 RECORD = struct.Struct("<QQIIII")
 _NO_EVENT = 0xFF

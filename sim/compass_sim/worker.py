@@ -11,11 +11,12 @@ import socket
 import struct
 import time
 import weakref
-from typing import TYPE_CHECKING, Literal, NamedTuple, final
+from typing import TYPE_CHECKING, Literal, final
 
 from compass_core import switches
 from compass_core.aiff.rules import assumption_bits
 from compass_core.dataclass import dataclass
+from compass_core.namedtuple import NamedTuple
 from compass_sim import memory_map
 from compass_sim.engine import engine_path
 from compass_sim.faults import (

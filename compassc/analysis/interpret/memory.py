@@ -6,10 +6,11 @@ Every access is checked against the piece that it is in.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
+from compass_core.namedtuple import NamedTuple
 
 from ...ir.dtypes import DataType
 from ...ops.numeric import np_dtype

@@ -5,8 +5,9 @@ from __future__ import annotations
 import enum
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, TypedDict
+from typing import Any, Protocol, TypedDict
 
+from compass_core.namedtuple import NamedTuple
 from compass_runtime.module import Module
 from compassc.ir.exprs import IntImm
 from compassc.targets import Target, build

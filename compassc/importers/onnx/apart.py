@@ -7,9 +7,9 @@ count stands before them. The bytes of a field may be a message.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from compass_core.files.pieces import Pieces
+from compass_core.namedtuple import NamedTuple
 
 Apart = dict[int, Pieces]
 """The content of large initialisers of a model's main graph that stays where it is, by their places."""

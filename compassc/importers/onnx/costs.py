@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+
+from compass_core.namedtuple import NamedTuple
 
 Inputs = Sequence[Any]
 Attributes = dict[str, Any]

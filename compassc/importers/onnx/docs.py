@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from compass_core.namedtuple import NamedTuple
 from compassc.importers.onnx.backend_tests import NO_KERNEL, NOT_PASSED
 from compassc.importers.onnx.declare import CONSTANT_ONLY, REFUSED, Operator, operators
 from compassc.importers.onnx.versions import OLDER

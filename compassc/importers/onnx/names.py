@@ -4,7 +4,8 @@ expressions by `Expressions.made`."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from compass_core.namedtuple import NamedTuple
 
 
 class Element(NamedTuple):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from compass_core.arrays import Array
+from compass_core.namedtuple import NamedTuple
 from compassc.importers.onnx.interpolation import Resizing
 from compassc.importers.onnx.window import Asked
 from compassc.importers.values import ModelTensor, Refused

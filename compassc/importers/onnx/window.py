@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from compass_core.namedtuple import NamedTuple
 from compassc.importers.values import Refused
 
 Ints = Sequence[int]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from compass_core.namedtuple import NamedTuple
 from compassc.importers.tflite.declare import MOVES, QUANTISED, TABLE, TABLED
 from compassc.importers.tflite.source import names_of, package
 

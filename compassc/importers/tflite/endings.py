@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from compass_core.namedtuple import NamedTuple
 from compassc.importers.building import Building
 from compassc.importers.onnx.operators.activations import activation, clipped
 from compassc.importers.onnx.operators.quantised import Levels, marked

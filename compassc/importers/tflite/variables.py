@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import field
 from functools import cached_property
-from typing import NamedTuple
 
 from compass_core.arrays import Array
 from compass_core.dataclass import dataclass
+from compass_core.namedtuple import NamedTuple
 from compassc.importers.onnx.operators.quantised import Quantised
 from compassc.importers.tflite.declare import EFFECTS, Handle
 from compassc.importers.tflite.source import Model, Node

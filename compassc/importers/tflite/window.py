@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from compass_core.namedtuple import NamedTuple
 from compassc.importers.onnx.window import Asked, Ints, Window
 from compassc.importers.tflite.source import names_of
 from compassc.importers.values import Refused

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
+
+from compass_core.namedtuple import NamedTuple
 
 from ...ir import exprs as E
 from ...ir import stmts as S

@@ -7,13 +7,14 @@ read it, and each writes half of the output channels, NHWC again.
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from compass_core import targets
 from compass_core.aiff.weights import pack
 from compass_core.arrays import Array
+from compass_core.namedtuple import NamedTuple
 from compassc.dsl.aiff import Aiff
 from compassc.dsl.aiff.encode import compress
 from compassc.dsl.aiff.programs import SURFACE, configure_convolutions

@@ -12,8 +12,7 @@ Which sums there can be is known: inputs are bytes, weights are constants.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from compass_core.namedtuple import NamedTuple
 from compassc.graph import LayerError
 
 FACTOR_BITS, LARGEST_SHIFT = 15, 31

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
 
+from compass_core.namedtuple import NamedTuple
 from compassc.analysis.itermap import separates
 from compassc.analysis.structure import Interner, variables
 from compassc.ir import exprs as E

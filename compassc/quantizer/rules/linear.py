@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
+from compass_core.namedtuple import NamedTuple
 from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.values import Value

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.namedtuple import NamedTuple
 from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.graph.values import Value

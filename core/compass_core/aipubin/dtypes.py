@@ -6,9 +6,9 @@ import math
 import re
 import struct
 from numbers import Integral, Real
-from typing import NamedTuple
 
 from compass_core.errors import CompassError
+from compass_core.namedtuple import NamedTuple
 
 
 class DType(NamedTuple):

@@ -11,10 +11,11 @@ import struct
 from collections.abc import Callable, Sequence, Sized
 from functools import cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from compass_core.errors import CompassError
 from compass_core.files.pieces import Pieces
+from compass_core.namedtuple import NamedTuple
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from compass_core.aipubin import layout as lay
 from compass_core.aipubin.device import core_count, detailed_target
@@ -14,6 +14,7 @@ from compass_core.aipubin.kernelinfo import KernelInfo
 from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError
 from compass_core.files.pieces import Pieces
+from compass_core.namedtuple import NamedTuple
 
 
 class Note(NamedTuple):

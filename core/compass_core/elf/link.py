@@ -10,12 +10,12 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
-from typing import NamedTuple
 
 from compass_core.dataclass import dataclass
 from compass_core.elf.elf64 import EHDR, SHDR
 from compass_core.errors import CompassError
 from compass_core.hostcc.sources import SECTION, with_entries
+from compass_core.namedtuple import NamedTuple
 from compass_core.reading.limits import ELF_SECTIONS, ELF_SYMBOLS
 
 SYM = struct.Struct("<IBBHQQ")

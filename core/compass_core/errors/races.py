@@ -3,7 +3,9 @@ runs."""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from compass_core.namedtuple import NamedTuple
 
 from . import CompassError, Note, Span
 

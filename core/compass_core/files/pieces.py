@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from io import FileIO
-from typing import NamedTuple
 
 from compass_core.errors import CompassError
+from compass_core.namedtuple import NamedTuple
 
 Piece = bytes | memoryview
 """Bytes; a view is one of single bytes."""

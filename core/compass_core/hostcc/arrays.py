@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from compass_core.aipubin.dtypes import BY_NAME
 from compass_core.elf.elf64 import section
 from compass_core.errors import CompassError
+from compass_core.namedtuple import NamedTuple
 
 SECTION = ".compass.arrays"
 SCOPES = ("private", "lsram", "shared", "constant")

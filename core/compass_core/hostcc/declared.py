@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from compass_core.hostcc import command
+from compass_core.namedtuple import NamedTuple
 
 OPTIONS = frozenset(
     """

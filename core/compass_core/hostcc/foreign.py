@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from compass_core import confine
 from compass_core.elf.elf64 import with_section
@@ -24,6 +23,7 @@ from compass_core.hostcc import command, divisions, host, pch, provenance
 from compass_core.hostcc.clang import LARGE_PAGES, Clang, find_clang
 from compass_core.hostcc.objects import FROM_REPRESENTATION, TO_REPRESENTATION
 from compass_core.hostcc.sources import SECTION, Source, section_content
+from compass_core.namedtuple import NamedTuple
 from compass_core.reading.limits import (
     COMPILE_ALL_SECONDS,
     COMPILE_MEMORY,

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from compass_core.dataclass import dataclass
 from compass_core.hostcc import command, divisions
+from compass_core.namedtuple import NamedTuple
 
 TO_REPRESENTATION = ("-S", "-emit-llvm", "-Xclang", "-disable-llvm-passes")
 FROM_REPRESENTATION = ("-Wno-unused-command-line-argument", "-x", "ir", "-c")

@@ -6,12 +6,12 @@ import re
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from compass_core.errors import CompassError, ToolchainError, UsageError
 from compass_core.files.cache import Cache, key_of
 from compass_core.hostcc import command, host
 from compass_core.hostcc.clang import Clang
+from compass_core.namedtuple import NamedTuple
 
 _UNKNOWN_OPTION = re.compile(r"(?:error: unknown argument:?|: Unknown command line argument) '(?P<option>[^']+)'")
 

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from compass_core.errors import CompassError, Span
+from compass_core.namedtuple import NamedTuple
 from compass_core.switches import BUDGET
 
 CODE = "limit-exceeded"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Finding, Note, Span, races
 from compass_core.hostcc import arrays, origins
+from compass_core.namedtuple import NamedTuple
 from compass_runtime.checks.area import Access, Accessor, Kind, Memory, MemoryLocation
 from compass_runtime.checks.area import Finding as Found
 from compass_runtime.job import Buffer

@@ -4,10 +4,11 @@ of it where none of what the layer reads does."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
+from compass_core.namedtuple import NamedTuple
 from compass_runtime.quantisation import NOT_QUANTISED, Quantisation
 from compass_runtime.tensors import TensorObserver
 

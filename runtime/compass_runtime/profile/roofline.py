@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
-from typing import NamedTuple
 
 from compass_core.dataclass import dataclass
+from compass_core.namedtuple import NamedTuple
 from compass_runtime.profile.regions import Location
 from compass_runtime.profile.result import Profile
 

@@ -12,10 +12,10 @@ import json
 import struct
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import NamedTuple
 
 from compass_core.arrays import Array, NumpyDType
 from compass_core.dataclass import dataclass
+from compass_core.namedtuple import NamedTuple
 from compass_core.reading.jsontext import Json
 from compass_core.reading.limits import RPC_BODY, RPC_GREETING, RPC_HEAD
 from compass_runtime.rpc.errors import damaged

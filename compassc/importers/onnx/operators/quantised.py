@@ -9,11 +9,12 @@ ONNX: x = (q - zero) * scale. The graph: x = (q + zero) / scale.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from compass_core.arrays import Array, NumpyDType
+from compass_core.namedtuple import NamedTuple
 from compassc.graph.tensor import Tensor
 from compassc.importers.building import Building, known
 from compassc.importers.onnx.declare import Constant, operator

@@ -7,8 +7,8 @@ the start [n,c,h,w] and one free size k.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
+from compass_core.namedtuple import NamedTuple
 from compassc.importers.building import Building
 from compassc.importers.values import Value, channels_last
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.namedtuple import NamedTuple
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import exp2_float, look_up, look_up_range, requantise, saturate, whole_limits
 from compassc.layers.rectify import rectified, rectify

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.namedtuple import NamedTuple
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import look_up
 from compassc.operators.arrays import limited, smaller

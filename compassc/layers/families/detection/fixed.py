@@ -6,11 +6,10 @@ offsets decode to. Where the format leaves a step open the choice is said here a
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.namedtuple import NamedTuple
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import look_up, requantise
 from compassc.layers.families.detection.boxes import (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.namedtuple import NamedTuple
 from compassc.build import Expression, Value, both, either
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.namedtuple import NamedTuple
 from compassc.graph import Layer, LayerError
 from compassc.layers.families.detection.boxes import F, Found, check_outputs, listed_results, shaped
 from compassc.operators.arrays import limited

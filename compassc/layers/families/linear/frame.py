@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
 
 from compass_core.arrays import Array
+from compass_core.namedtuple import NamedTuple
 from compassc.build import Address, Expression, Line, Pointer, Value, both, invariant
 from compassc.dsl import script as S
 from compassc.graph import Layer

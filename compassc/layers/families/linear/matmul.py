@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compass_core.dataclass import dataclass
+from compass_core.namedtuple import NamedTuple
 from compassc.build import Address, Expression, Pointer, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
+from compass_core.namedtuple import NamedTuple
 from compassc.build import Address, Expression, Pointer, Value, both, either
 from compassc.dsl import script as S
 from compassc.graph import Layer

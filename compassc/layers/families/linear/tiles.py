@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from math import prod
 from operator import itemgetter
-from typing import NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compass_core.dataclass import dataclass
+from compass_core.namedtuple import NamedTuple
 from compass_core.targets import Target
 from compassc.graph import Layer, LayerError
 from compassc.layers.arranged import Arranged

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from compass_core.arrays import Array
+from compass_core.namedtuple import NamedTuple
 from compassc.build import Pointer
 from compassc.dsl import script as S
 from compassc.graph import Tensor

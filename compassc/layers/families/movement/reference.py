@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.namedtuple import NamedTuple
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import quantise, requantise, requantise_floor, saturate
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.namedtuple import NamedTuple
 from compassc.build import Address, Expression, Value, both
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor

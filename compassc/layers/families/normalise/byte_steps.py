@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from compass_core.namedtuple import NamedTuple
 from compassc.build import Expression, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import lcm
-from typing import NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.namedtuple import NamedTuple
 from compassc.build import Expression, Pointer, Value, invariant
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.namedtuple import NamedTuple
 from compassc.graph import Layer, LayerError
 from compassc.layers.arithmetic import Number, look_up, requantise, requantise_as, saturate, saturate_int32
 from compassc.operators.arrays import larger, limited

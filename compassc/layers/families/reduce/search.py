@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from compass_core.namedtuple import NamedTuple
 from compassc.build import Expression, Value
 from compassc.dsl import script as S
 from compassc.graph import LayerError

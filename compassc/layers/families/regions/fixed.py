@@ -7,11 +7,11 @@ a step open the choice is said here and on the pages of the layers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from compass_core.arrays import Array
+from compass_core.namedtuple import NamedTuple
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.arithmetic import approximate_factor, requantise
 from compassc.layers.families.regions.reference import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
+from compass_core.namedtuple import NamedTuple
 from compassc.build import Address, Expression, Pointer, Value, either
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import add
-from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.namedtuple import NamedTuple
 from compassc.build import Expression, Value, both, either
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor

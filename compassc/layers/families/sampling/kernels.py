@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from functools import reduce
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 
+from compass_core.namedtuple import NamedTuple
 from compassc.build import Address, Expression, Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
