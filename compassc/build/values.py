@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from compassc.ir import exprs as E
@@ -171,6 +172,7 @@ class Pointer(Address):
         return self.name
 
 
+@cache
 def whole_range(t: DataType) -> Range:
     """All that a type holds; (0, 0) for floats and masks."""
     if not t.is_integer or t.is_bool:

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from typing import TypeVar
 
 from compass_core import switches, targets
 from compass_core.costs import estimates
 from compass_core.namedtuple import NamedTuple
 from compass_core.targets import Target
 
+T = TypeVar("T")
 _told: ContextVar[str] = ContextVar("told_target", default="")
 _planned: ContextVar[Target | None] = ContextVar("planned_target", default=None)
 _loaded = lru_cache(maxsize=16)(targets.load)
@@ -113,15 +115,23 @@ class Tiles(NamedTuple):
     def cycles(self, work: Callable[[int, int], Sequence[float]], repeats: int = 1) -> float:
         """Cycles of the TEC with most work, where TECs take items in turn. `work`: the cycles of the items of a tile of so
         many rows and columns, of which there are `repeats` times as many."""
-        talls, longs = _cut(self.rows, self.tall), _cut(self.columns, self.long)
-        lines = [([(work(tall, long), n) for long, n in longs], many) for tall, many in talls]
+        return self.longest(self.lines(work), repeats)
+
+    def lines(self, of: Callable[[int, int], T]) -> list[tuple[list[tuple[T, int]], int]]:
+        """What is `of` tiles of so many rows and columns: lines of them with how many there are of each, and how many of these
+        lines an image has."""
+        longs = _cut(self.columns, self.long)
+        return [([(of(tall, long), n) for long, n in longs], many) for tall, many in _cut(self.rows, self.tall)]
+
+    def longest(self, lines: Sequence[tuple[Sequence[tuple[Sequence[float], int]], int]], repeats: int = 1) -> float:
+        """As `cycles`, of the cycles of the items of tiles, by their lines."""
         tecs, items = configuration().tecs, self.many * repeats * len(lines[0][0][0][0])
         if items > FEW:
-            total = sum(sum(tile) * n * many for band, many in lines for tile, n in band)
+            total = sum([sum(tile) * n * many for band, many in lines for tile, n in band])
             return -(-items // tecs) * total * self.images * repeats / items
         dealt = [w for band, many in lines for _ in range(many) for tile, n in band for w in [*tile] * (repeats * n)]
         dealt *= self.images
-        return max(sum(dealt[first::tecs]) for first in range(tecs))
+        return max([sum(dealt[first::tecs]) for first in range(tecs)])
 
 
 def _cut(length: int, piece: int) -> list[tuple[int, int]]:

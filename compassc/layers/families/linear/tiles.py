@@ -290,17 +290,14 @@ def _shared(s: Shape, t: Tiling, planes: int, cost: Costs) -> tuple[float, Tilin
     most = min(many, max(1, -(-tasks() // (tiles.many * s.groups))))
     if most == 1:
         return tiles.cycles(lambda tall, long: [item + many * block(tall, long)], s.groups), t
-    options = []
+    lines, options = tiles.lines(block), []
     for parts in sorted({-(-many // -(-many // parts)) for parts in range(1, most + 1)}):
         per = -(-many // parts)
         blocks = [min(per, many - first) for first in range(0, many, per)]
-
-        def work(tall: int, long: int, blocks: list[int] = blocks) -> list[float]:
-            each = block(tall, long)
-            return [item + count * each for count in blocks]
-
-        options.append((tiles.cycles(work, s.groups), t._replace(parts=parts)))
-    return min(options, key=itemgetter(0))
+        work = [([([item + count * each for count in blocks], n) for each, n in line], times) for line, times in lines]
+        options.append((tiles.longest(work, s.groups), parts))
+    cycles, parts = min(options, key=itemgetter(0))
+    return cycles, t._replace(parts=parts)
 
 
 def _work(s: Shape, t: Tiling, planes: int, cost: Costs) -> tuple[float, Callable[[int, int], float]]:
