@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from math import prod
+from typing import TYPE_CHECKING
 
 from compassc.graph import Layer, LayerError
 from compassc.layers.families.movement.reference import PAD_MODES, kept_of, slice_indices
-from compassc.layers.families.normalise.reference import affine, norm_axes
+from compassc.ops.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from compassc.layers.families.normalise import reference as norms
+else:
+    norms = LazyModule("compassc.layers.families.normalise.reference")
 
 Shape = tuple[int, ...]
 
@@ -97,8 +103,8 @@ def kept(layer: Layer) -> list[Shape]:
 def normalised(layer: Layer) -> list[Shape]:
     """As the input; then what the elements were normalised by, the axes of size 1."""
     for key in ("weights", "biases"):
-        affine(layer, key)
-    axes, shape = norm_axes(layer), tuple(layer.input.shape)
+        norms.affine(layer, key)
+    axes, shape = norms.norm_axes(layer), tuple(layer.input.shape)
     small = tuple(1 if i in axes else n for i, n in enumerate(shape))
     return [shape, small, small][: len(layer.outputs)]
 

@@ -6,6 +6,7 @@ A rule gives a shape per output, or None where the inputs do not tell. It comput
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +14,14 @@ from compassc.graph import Layer, LayerError
 from compassc.layers import moved_shapes as moved
 from compassc.layers.declare import LayerType, consistent, find_type
 from compassc.layers.families.movement.reference import gathered
-from compassc.layers.families.recurrent.reference import output_names
 from compassc.layers.windows import window_of
 from compassc.operators.patterns import PatternKind
+from compassc.ops.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from compassc.layers.families.recurrent import reference as recurrences
+else:
+    recurrences = LazyModule("compassc.layers.families.recurrent.reference")
 
 Shape = tuple[int, ...]
 Shapes = list[Shape] | None
@@ -191,7 +197,7 @@ def recurrent(layer: Layer) -> Shapes:
     """The states of all steps, or the last ones, as the outputs are named."""
     (samples, steps, features), whole = layer.input.shape, {"Y"}
     cell = layer.constant("weights").shape[1] - features
-    names = ["Y", "H"][: len(layer.outputs)] if layer.type == "RNN" else output_names(layer)
+    names = ["Y", "H"][: len(layer.outputs)] if layer.type == "RNN" else recurrences.output_names(layer)
     if layer.type.startswith("GRU"):
         whole = {"Y", "H"}
     return [(samples, steps, cell) if name in whole else (samples, cell) for name in names]

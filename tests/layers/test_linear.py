@@ -432,7 +432,7 @@ def test_factors_in_floats_beside_integers_are_refused_by_name(name):
 
 
 def test_signed_sums_of_many_weights_are_those_of_whole_numbers():
-    """Rows are summed some at a time."""
+    """Sums have more bits than weights."""
     random = np.random.default_rng(3)
     for kind, size in ((np.int8, (5, 40000)), (np.int16, (700, 3, 100)), (np.int64, (3, 7))):
         weights = random.integers(-128, 128, size).astype(kind)

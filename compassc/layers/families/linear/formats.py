@@ -28,8 +28,6 @@ from compassc.layers.families.linear.tiles import Shape, filters_of, segment_wor
 
 INT32 = (-(2**31), 2**31 - 1)
 BYTE, SHORT, FLOAT, WORD = "uint8", "int16", "float32", "int32"
-AT_ONCE = 1 << 16
-"""Weights whose sums are made at once: as many as stay in a processor's cache."""
 PER_WORD = {BYTE: 4, SHORT: 2, FLOAT: 1}
 """The formats of operands in LSRAM, and the elements of the depth per word."""
 PRODUCTS: dict[str, Callable[[Value, Value, Value], Expression]] = {BYTE: S.vqdpa, SHORT: S.vdpa, FLOAT: S.fma}
@@ -141,12 +139,7 @@ def signed_sums(weights: Array) -> tuple[Array, Array]:
     """Per output channel: the sums of the weights above 0, and of those below."""
     flat = weights.reshape(weights.shape[0], -1)
     kind = np.int32 if flat.dtype.itemsize <= 2 and flat.shape[1] < 1 << 15 else np.int64
-    sums, positive = np.zeros((2, len(flat)), np.int64)
-    step = max(1, AT_ONCE // max(flat.shape[1], 1))
-    for rows in (slice(first, first + step) for first in range(0, len(flat), step)):
-        wide = flat[rows].astype(kind)
-        sums[rows] = wide.sum(1, dtype=kind)
-        positive[rows] = np.maximum(wide, 0, out=wide).sum(1, dtype=kind)
+    sums, positive = (w.sum(1, dtype=kind).astype(np.int64) for w in (flat, np.maximum(flat, 0)))
     return positive, sums - positive
 
 
