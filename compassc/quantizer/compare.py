@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
 from compass_core.namedtuple import NamedTuple
 from compassc.graph import Graph, Layer, Tensor
-from compassc.graph.run import run_graph
+from compassc.graph.run import Compute, run_graph
+from compassc.layers.declare import evaluator
 from compassc.layers.real_values import to_raw, to_real
 from compassc.quantizer.data import Samples
 from compassc.quantizer.execute import Sample, run
@@ -19,9 +21,21 @@ MEASURED = 16
 """Samples that are measured on, as many at most: fewer say little about networks whose samples differ."""
 
 
-def run_quantised(graph: Graph, inputs: Sample) -> dict[str, Array]:
+def _references() -> Compute:
+    """The references, for several runs of a graph: what does not depend on its inputs is looked at in the first one."""
+    prepared: dict[int, tuple[Layer, Callable[[Sequence[Array]], list[Array]]]] = {}
+
+    def compute(layer: Layer, inputs: Sequence[Array]) -> list[Array]:
+        if id(layer) not in prepared:
+            prepared[id(layer)] = layer, evaluator(layer)
+        return prepared[id(layer)][1](inputs)
+
+    return compute
+
+
+def run_quantised(graph: Graph, inputs: Sample, compute: Compute | None = None) -> dict[str, Array]:
     """What every tensor of a quantised graph stands for, by name, for real inputs: computed by the references."""
-    made = run_graph(graph, {t.name: to_raw(t, inputs[t.name]) for t in graph.inputs})
+    made = run_graph(graph, {t.name: to_raw(t, inputs[t.name]) for t in graph.inputs}, compute)
     return {name: to_real(t, made[name]) for name, t in graph.tensors().items()}
 
 
@@ -39,12 +53,13 @@ class Compared(NamedTuple):
 
 def similarity(
     graph: Graph, quantised: Graph, samples: Iterable[Sample], limit: int | None = MEASURED,
-    evaluate: Callable[[Graph, Sample], Mapping[str, Array]] = run_quantised,
+    evaluate: Callable[[Graph, Sample], Mapping[str, Array]] | None = None,
 ) -> list[Compared]:  # fmt: skip
     """Of each tensor that both graphs have and that holds real numbers, in the graph's order; over `limit` samples.
 
-    `evaluate(quantised, inputs)` gives what tensors stand for: the references, or the simulator.
+    `evaluate(quantised, inputs)` gives what tensors stand for: by default the references, or the simulator.
     """
+    evaluate = evaluate or partial(run_quantised, compute=_references())
     sums: dict[str, Similarity] = {}
     others = quantised.tensors()
     for sample in _some(samples, limit):
@@ -100,8 +115,9 @@ def against(graph: Graph, quantised: Graph, known: Known) -> list[Compared]:
     """The outputs of the graph that hold real numbers, where what they should be is known."""
     ends = {t.name: t for t in quantised.outputs}
     sums: dict[str, Similarity] = {}
+    compute = _references()
     for sample, right in known:
-        made = run_graph(quantised, {t.name: to_raw(t, sample[t.name]) for t in quantised.inputs})
+        made = run_graph(quantised, {t.name: to_raw(t, sample[t.name]) for t in quantised.inputs}, compute)
         for t in graph.outputs:
             if is_float(t) and t.name in ends:
                 sums.setdefault(t.name, Similarity()).add(to_real(ends[t.name], made[t.name]), right[t.name])
