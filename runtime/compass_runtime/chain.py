@@ -6,7 +6,8 @@ blocks are rows of a table with a row per sub-graph and a column per task, fille
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -116,7 +117,7 @@ def x3_chain(subgraphs: tuple[Subgraph, ...], places: Places, tasks: int, grid_i
     numbers = np.arange(len(subgraphs))
     blocks = np.empty((len(subgraphs), tasks + 1), _dtype(X3Task))
     groups, table = blocks[:, 0].view(_dtype(X3Group)), blocks[:, 1:]
-    groups[...] = _row(X3Group, grid_id=grid_id)
+    groups[...] = _table(X3Group, (len(subgraphs),), {"grid_id": grid_id})
     groups["flag"] = np.array([flag for flag, _ in waits]) | tcb.X3_GROUP_INIT | tcb.X3_FLUSH_GROUP
     groups["group_id"] = numbers
     groups["asid"] = [_asids(places.weights[graph.bss_index]) for graph in subgraphs]
@@ -147,8 +148,8 @@ def _task_table(cls: type, subgraphs: tuple[Subgraph, ...], places: Places, task
     import numpy as np
 
     task = np.arange(tasks)
-    table = np.empty((len(subgraphs), tasks), _dtype(cls))
-    table[...] = _row(cls, group_dim=(tasks, 1, 1), cp=places.const_data, global_param=places.global_param)
+    values = {"group_dim": (tasks, 1, 1), "cp": places.const_data, "global_param": places.global_param}
+    table = _table(cls, (len(subgraphs), tasks), values)
     table["task_id"] = table["task_pos"][..., 0] = task
     table["spc"] = _column([places.text + g.text_offset for g in subgraphs])
     table["pp"] = _column([places.params + g.params_offset for g in subgraphs])
@@ -199,9 +200,8 @@ def _blank(cls: type) -> bytes:
     return encode(cls())
 
 
-def _row(cls: type, **values: object) -> np.generic:
-    """A block with these values, all others as the class has them, as a row of a table."""
+def _table(cls: type, shape: tuple[int, ...], values: Mapping[str, object]) -> Table:
+    """Blocks with these values, all others as the class has them. By their bytes: NumPy would copy each number by itself."""
     import numpy as np
 
-    made: np.generic = np.frombuffer(encode(cls(**values)), _dtype(cls))[0]
-    return made
+    return np.frombuffer(bytearray(encode(cls(**values))) * math.prod(shape), _dtype(cls)).reshape(shape)
