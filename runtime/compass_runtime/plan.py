@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from compass_core.aipubin import AipuBin
 from compass_core.aipubin.device import is_x3
@@ -65,7 +66,9 @@ def job_plan(content: AipuBin, sizes: Sequence[int], tasks: int, gap: int = 0) -
 
     `gap`: how far apart buffers are at least. Sections that lie `apart` have no room in it: see `with_places`.
     """
-    sizes = [0 if i in apart(sizes, gap) else size for i, size in enumerate(sizes)]
+    sizes = list(sizes)
+    for i in apart(sizes, gap):
+        sizes[i] = 0
     graphs = content.subgraphs
     bss = content.features.bss[0]
     stack = pages(-(-bss.stack_size // bss.stack_align) * bss.stack_align)
@@ -89,7 +92,7 @@ def job_plan(content: AipuBin, sizes: Sequence[int], tasks: int, gap: int = 0) -
         "private_data": sum(data_bytes) * tasks,
     }
     starts = dict(zip(buffers, _offsets(list(buffers.values())), strict=False))
-    data_starts = [sum(data_bytes[:k]) * tasks for k in range(set_count)]
+    data_starts = list(accumulate(data_bytes, initial=0))
     return JobPlan(
         offsets=starts,
         size=sum(pages(size) for size in buffers.values()),
@@ -97,7 +100,7 @@ def job_plan(content: AipuBin, sizes: Sequence[int], tasks: int, gap: int = 0) -
         reuses=tuple(starts["reuse"] + at for at in reuses[:-1]),
         private_buffers=tuple(tuple(starts["private"] + at for at in offsets) for offsets in workspace),
         stacks=tuple(starts["stack"] + s * tasks * stack for s in sets),
-        private_data=tuple(starts["private_data"] + data_starts[s] for s in sets),
+        private_data=tuple(starts["private_data"] + data_starts[s] * tasks for s in sets),
         printf=tuple(starts["printf"] + i * PAGE for i in range(len(graphs))),
         stack_bytes=stack,
         private_bytes=tuple(data_bytes[s] for s in sets),

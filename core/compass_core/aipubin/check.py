@@ -169,33 +169,37 @@ def _short(ids: list[int]) -> str:
     return f"{shown}, ..." if len(ids) > 8 else shown
 
 
+_OF_SUBGRAPHS = (
+    ("text_offset", "'.text' has {text} bytes"),
+    ("bss_index", "{bss} BSS exist"),
+    ("params_offset", "it must be a multiple of 4"),
+    ("params_size", "note 'rodata' has {params} bytes, and the block starts at {graph.params_offset}"),
+    ("desc_size", "note 'desc' has {desc} bytes, and the block starts at {graph.desc_offset}"),
+    ("private_data_size", "it must be at least 1"),
+    ("private_data_size", "it does not fit the device"),
+)
+"""Fields of a sub-graph, each with what is wrong where its rule does not hold."""
+
+
 def _subgraphs(content: AipuBin) -> None:
     x3 = is_x3(target_name(content.compiler.device))
     if content.subgraphs and not content.params:
         raise AipuBinError("missing or empty: kernels have no parameters", place="note 'rodata'")
     text, bss, params, desc = len(content.text), len(content.features.bss), len(content.params), len(content.desc)
     for g, graph in enumerate(content.subgraphs):
-        rules = (
-            ("text_offset", graph.text_offset < text, "'.text' has {text} bytes"),
-            ("bss_index", graph.bss_index < bss, "{bss} BSS exist"),
-            ("params_offset", graph.params_offset % 4 == 0, "it must be a multiple of 4"),
-            (
-                "params_size",
-                graph.params_offset + graph.params_size <= params,
-                "note 'rodata' has {params} bytes, and the block starts at {graph.params_offset}",
-            ),
-            (
-                "desc_size",
-                graph.desc_offset + graph.desc_size <= desc,
-                "note 'desc' has {desc} bytes, and the block starts at {graph.desc_offset}",
-            ),
-            ("private_data_size", graph.private_data_size > 0, "it must be at least 1"),
-            ("private_data_size", graph.private_data_size <= lay.REGION_SIZE, "it does not fit the device"),
+        hold = (
+            graph.text_offset < text,
+            graph.bss_index < bss,
+            graph.params_offset % 4 == 0,
+            graph.params_offset + graph.params_size <= params,
+            graph.desc_offset + graph.desc_size <= desc,
+            graph.private_data_size > 0,
+            graph.private_data_size <= lay.REGION_SIZE,
         )
-        for field, holds, reason in rules:
-            if not holds:
-                why = reason.format(text=text, bss=bss, params=params, desc=desc, graph=graph)
-                raise _fail("subgraphs", f"subgraphs[{g}].{field}", f"{getattr(graph, field)} is wrong: {why}")
+        if not all(hold):
+            field, reason = _OF_SUBGRAPHS[hold.index(False)]
+            why = reason.format(text=text, bss=bss, params=params, desc=desc, graph=graph)
+            raise _fail("subgraphs", f"subgraphs[{g}].{field}", f"{getattr(graph, field)} is wrong: {why}")
         if graph.precursors:
             _precursors(g, graph.precursors, x3)
 

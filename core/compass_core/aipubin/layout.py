@@ -48,6 +48,8 @@ class Kind(IntEnum):
     SEGMMU = 255
 
 
+_ZERO_COPY = int(Kind.ZERO_COPY)
+"""A plain number: a graph has hundreds of constants to compare with it."""
 INDEXED_KINDS = (Kind.INPUT, Kind.OUTPUT, Kind.INTER_DUMP, Kind.OUTPUT_SHAPE)
 """Kinds whose sub-sections are numbered by `id`, dense from 0."""
 
@@ -182,7 +184,7 @@ class StaticSection:
 
     @property
     def zero_copy(self) -> bool:
-        return bool(self.subs) and self.subs[-1].type == Kind.ZERO_COPY
+        return bool(self.subs) and self.subs[-1].type == _ZERO_COPY
 
 
 @record(u32("size"), u32("align"), u32("type"), Records("subs", SubSection))
