@@ -115,20 +115,20 @@ def x3_chain(subgraphs: tuple[Subgraph, ...], places: Places, tasks: int, grid_i
     own_bss = len(subgraphs) > 1 and len({g.bss_index for g in subgraphs}) == len(subgraphs)
     waits = [_x3_waits(graph, index, own_bss) for index, graph in enumerate(subgraphs)]
     numbers = np.arange(len(subgraphs))
-    blocks = np.empty((len(subgraphs), tasks + 1), _dtype(X3Task))
-    groups, table = blocks[:, 0].view(_dtype(X3Group)), blocks[:, 1:]
-    groups[...] = _table(X3Group, (len(subgraphs),), {"grid_id": grid_id})
+    groups = _table(X3Group, (len(subgraphs),), {"grid_id": grid_id})
+    table = _task_table(X3Task, subgraphs, places, tasks)
     groups["flag"] = np.array([flag for flag, _ in waits]) | tcb.X3_GROUP_INIT | tcb.X3_FLUSH_GROUP
     groups["group_id"] = numbers
     groups["asid"] = [_asids(places.weights[graph.bss_index]) for graph in subgraphs]
     groups["group_deps"] = deps = np.array([deps for _, deps in waits], "uint16")
-    table[...] = _task_table(X3Task, subgraphs, places, tasks)
     table["grid_id"] = grid_id
     table["group_id"] = numbers[:, None]
     table["group_deps"] = deps[:, None, :]
     table["warmup_len"] = _column([graph.warmup_len & 0xFFFF for graph in subgraphs])
-    table["tcbp"] = places.tcbs + TCB_SIZE * (1 + np.arange(blocks.size).reshape(blocks.shape)[:, 1:])
+    table["tcbp"] = places.tcbs + TCB_SIZE * (2 + numbers[:, None] * (tasks + 1) + np.arange(tasks))
     _set_flags(table, tcb.X3_TASK, [flag for flag, _ in waits])
+    raw = f"V{TCB_SIZE}"  # bytes, which are copied as one
+    blocks = np.concatenate([groups.view(raw)[:, None], table.view(raw)], 1)
     return encode(X3Grid(group_num=len(subgraphs), grid_id=grid_id)) + blocks.tobytes()
 
 
