@@ -436,3 +436,20 @@ def lanes_of_constant_masks(out_i32: S.ptr("i32", "global"), n: S.i32, f: S.fp32
         kept = S.vadd(S.i32x8(n), 1, mask=~(~none), r=S.i32x8(7))
         out_i32[5] = kept[3]
         out_i32[6] = 1 if (S.vbcast(S.i32(1) > 0, lanes=8) if n > 3 else S.tail_mask(3, 8))[4] else 2
+
+
+@S.prim_func
+def lanes_beyond_a_short_array(in_i16: S.ptr("i16", "global"), out_i32: S.ptr("i32", "global")):
+    """Clang knows how many elements the array has, inactive lanes lie behind them."""
+    if S.get_local_id() == 0:
+        places = S.alloc((6,), "i16", "lsram")
+        for i in range(6):
+            least = S.vbcast(S.i16(32767), lanes=16)
+            for j in range(4):
+                least = S.min(least, in_i16[i * 8 + j * 16 : i * 8 + j * 16 + 16])
+            places[i] = S.vrpmin(least)[0]
+            for j in range(4):
+                least = S.max(least, in_i16[i * 4 + j * 16 : i * 4 + j * 16 + 16])
+            places[i] = S.min(places[i], S.vrpmax(least)[0])
+        part = S.vload(places, mask=S.tail_mask(6, 16))
+        S.vstore(S.cast(part, "i32", part="low"), out_i32, mask=S.tail_mask(6, 8))

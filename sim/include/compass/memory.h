@@ -128,7 +128,7 @@ __COMPASS_FN int8 __compass_load_some(const int8 *p, bool8 m) {
   __COMPASS_FN V __compass_load_some(const V *p, B m) {                                           \
     V out;                                                                                        \
     if (((ulong)p & 4095) > 4096 - sizeof(V) || !__vorr(m)) return __compass_load_each(p, m);     \
-    __builtin_memcpy(&out, p, sizeof(V));                                                         \
+    __asm__("vmovdqu %1, %0" : "=x"(out) : "m"(*p)); /* more than clang may know an array to have */ \
     return out & __COMPASS_COND(V, m);                                                            \
   }
 X(char32, bool32)
