@@ -7,9 +7,7 @@ itself, in one order. `python -m compassc.layers.float_loops` builds the library
 from __future__ import annotations
 
 import ctypes
-import logging
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from pathlib import Path
@@ -19,8 +17,9 @@ import numpy as np
 
 from compass_core.addresses import address
 from compass_core.arrays import Array
-from compass_core.errors import CompassError, ToolchainError, render
+from compass_core.errors import CompassError, render
 from compass_core.namedtuple import NamedTuple
+from compass_core.native import Native
 from compassc.layers.windows import Window
 from compassc.ops.lazy import LazyModule
 
@@ -87,29 +86,6 @@ _ARGUMENTS: Mapping[str, tuple[type, ...]] = {
 _DTYPE, _NOTHING = np.dtype(F32), np.empty(0, F32)
 _LINE = 16
 """Numbers of a line of the cache."""
-_lock = threading.Lock()
-_found: list[ctypes.CDLL | None] = []
-
-
-def _library() -> ctypes.CDLL | None:
-    """None where there is none, and it cannot be built."""
-    if not _found:
-        with _lock:
-            if not _found:
-                _found.append(_loaded())
-    return _found[0]
-
-
-def _loaded() -> ctypes.CDLL | None:
-    try:
-        library = ctypes.CDLL(str(own_library().path()))
-    except (ToolchainError, OSError) as error:
-        logging.getLogger("Compass").debug("float layers are computed by NumPy alone: %s", error)
-        return None
-    for name, arguments in _ARGUMENTS.items():
-        function = getattr(library, name)
-        function.argtypes, function.restype = arguments, ctypes.c_int if name == "counts" else None
-    return library
 
 
 def own_library() -> OwnLibrary:
@@ -118,6 +94,9 @@ def own_library() -> OwnLibrary:
 
     loops = Path(__file__).with_suffix(".c").read_text(encoding="utf-8")
     return OwnLibrary("float_loops", loops + "\n".join(host_math.texts_of("exp", "Lanes", "Whole").values()) + "\n")
+
+
+_library = Native(lambda: own_library().path(), _ARGUMENTS, "float layers are computed by NumPy alone")
 
 
 def _takes(*arrays: Array) -> ctypes.CDLL | None:

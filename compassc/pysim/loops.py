@@ -6,9 +6,7 @@ Both give the same bits. `main` builds the library, for set-up.
 from __future__ import annotations
 
 import ctypes
-import logging
 import sys
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import numpy as np
 from compass_core.addresses import address
 from compass_core.arrays import Array
 from compass_core.errors import CompassError, render
+from compass_core.native import Native
 from compassc import services
 
 _POINTER, _COUNT = ctypes.c_void_p, ctypes.c_long
@@ -27,10 +26,8 @@ _ARGUMENTS: Mapping[str, tuple[type, ...]] = {
 }
 LOADED_AFTER = 1 << 20
 """Operations that NumPy does in about the time in which the library is loaded: what needs fewer of them needs no library."""
-_lock = threading.Lock()
 _done = [0]
 """Operations that NumPy did so far."""
-_found: list[ctypes.CDLL | None] = []
 
 
 def _text() -> tuple[str, str]:
@@ -38,29 +35,21 @@ def _text() -> tuple[str, str]:
     return "pysim_loops", Path(__file__).with_suffix(".c").read_text(encoding="utf-8")
 
 
+def _path() -> Path:
+    found: Path = services.own_library(*_text()).path()
+    return found
+
+
+_library = Native(_path, _ARGUMENTS, "tiles are computed by NumPy alone")
+
+
 def library(operations: int) -> ctypes.CDLL | None:
     """The library, for so many operations; None where NumPy is to do them."""
-    if _found:
-        return _found[0]
-    _done[0] += operations
-    if _done[0] < LOADED_AFTER:
-        return None
-    with _lock:
-        if not _found:
-            _found.append(_loaded())
-    return _found[0]
-
-
-def _loaded() -> ctypes.CDLL | None:
-    try:
-        made = ctypes.CDLL(str(services.own_library(*_text()).path()))
-    except (CompassError, OSError) as error:
-        logging.getLogger("Compass").debug("tiles are computed by NumPy alone: %s", error)
-        return None
-    for name, arguments in _ARGUMENTS.items():
-        function = getattr(made, name)
-        function.argtypes = arguments
-    return made
+    if not _library.was_looked_for:
+        _done[0] += operations
+        if _done[0] < LOADED_AFTER:
+            return None
+    return _library()
 
 
 def exp(x: Array) -> Array | None:

@@ -227,7 +227,7 @@ def test_without_a_compiler_there_is_no_library(monkeypatch):
         raise ToolchainError("no clang")
 
     monkeypatch.setattr(OwnLibrary, "path", none)
-    assert float_loops._loaded() is None
+    assert float_loops._library.load() is None
 
 
 def test_the_library_is_built_where_set_up_has_not(tmp_path, monkeypatch):
