@@ -59,7 +59,8 @@ def _unroll(fp: FunctionContext, node: ast.For, spec: LoopSpec) -> None:
     start, stop, step = (int(x) for x in known if x is not None)
     if step == 0:
         raise language_error("loop-step", "the step of S.unroll is 0", "give a positive or a negative number")
-    if step > 0 and unrolled.attempt(fp, lambda: _run_time_loop(fp, node, spec)):
+    one = step > 0 and not unrolled.begins_with_part(fp, name, node.body)
+    if one and unrolled.attempt(fp, lambda: _run_time_loop(fp, node, spec)):
         return
     kind = bound_types(bounds[0], bounds[1])[0]
     unrolled.parse_constant(fp, node, name, range(start, stop, step), kind)

@@ -10,9 +10,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 
+from compass_core.reading import pyast
+
 from ...ir import exprs as E
 from ...ir import stmts as S
 from ...ir.dtypes import INT32, DataType
+from ..tiles.tile import Tile
 from .constants import items_of, unpacked
 from .context import Abandoned, FunctionContext
 from .errors import language_error
@@ -60,6 +63,21 @@ def attempt(fp: FunctionContext, parse: Callable[[], None]) -> bool:
     fp.restore(state)
     del fp.errors[first:]
     return False
+
+
+def begins_with_part(fp: FunctionContext, name: str, body: list[ast.stmt]) -> bool:
+    """Whether a body first of all finds a part of a tile by a variable, which has to be known there: an attempt to parse one loop
+    would end with that."""
+    first: ast.AST = body[0]
+    while not isinstance(first, ast.Subscript):
+        if isinstance(first, (ast.Assign, ast.Expr)):
+            first = first.value
+        elif isinstance(first, ast.Call) and first.args:
+            first = first.args[0]
+        else:
+            return False
+    tile = isinstance(first.value, ast.Name) and isinstance(fp.scope.local(first.value.id), Tile)
+    return tile and any(isinstance(x, ast.Name) and x.id == name for x in pyast.walk((first.slice,)))
 
 
 def _copies(fp: FunctionContext, node: ast.For, turns: list[list[tuple[str, object]]]) -> Iterator[S.Body]:
