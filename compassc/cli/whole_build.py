@@ -78,6 +78,7 @@ def _request(source: Path, output: Path, given: Given) -> Request:
         use_cache=False if given["no_cache"] else None,
         dry_run=given["dry_run"],
         toolchain=given["toolchain"] or "compass",
+        dependencies=given["depfile"] is not None,
     )
     if last is not STAGES[-1] and given["output"] is not None and not is_apart(given["output"]):
         request.final = output

@@ -34,7 +34,7 @@ class Request:
     files). `shapes`, `values` and `consts` fix tensor shapes (in elements), scalar parameters and constant tensors by
     parameter name; `pipelines` replaces the passes of a stage. `fix_shapes`: write the shapes the
     analysis finds into aipu.bin. `output` is the aipu.bin; the stage files go to
-    `folder`, by default `STEM.compass` beside it. `toolchain`: `compass`, or `vendor` for the vendor's own compiler and
+    `folder`, by default `STEM.compass` beside it. `dependencies`: find all files that the kernel's file reads. `toolchain`: `compass`, or `vendor` for the vendor's own compiler and
     builder (`driver.vendor`).
     """
 
@@ -57,6 +57,7 @@ class Request:
     dry_run: bool = False
     toolchain: str = "compass"
     module: str = ""
+    dependencies: bool = False
 
     def stage_folder(self) -> Path:
         """Where the stage files go."""

@@ -57,7 +57,7 @@ def _parse(build: Build) -> list[Path]:
 
     request = build.request
     assert request.kernel is not None, "parse has a file to read"
-    source = load_kernels(request.kernel, request.module)
+    source = load_kernels(request.kernel, request.module, request.dependencies)
     sizes = {**request.values, **request.shapes}
     kernel: PyPrimFunc | TEKernel = chosen(source.entry(request.entry), build.target.name, sizes)
     traces: Mapping[str, str] = {}

@@ -8,7 +8,7 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import field
 from pathlib import Path
 from types import ModuleType
@@ -38,7 +38,8 @@ class KernelFile:
 
     @property
     def dependencies(self) -> list[Path]:
-        """The kernel file, the modules of the user it imports, and the data files it read."""
+        """The kernel file, the modules of the user that it imports from its folder and its package, and what else it read, where
+        that was noted (`load_kernels`)."""
         return [self.path, *sorted(p for p in self.files if p != self.path)]
 
     @property
@@ -93,7 +94,7 @@ class FileRecorder:
 
     def __init__(self) -> None:
         self.files: set[Path] = set()
-        self.on = False
+        self.on = self.hooked = False
         paths = sysconfig.get_paths()
         self.skip = tuple({paths[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")} | {sys.prefix + "/lib"})
         self.own = str(Path(__file__).resolve().parents[2])
@@ -134,6 +135,16 @@ class FileRecorder:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
+        """While it is on. Audit hooks cannot be removed: so there is one, from the first time on, which is asked whenever a node
+        of the IR gets its class, too, and costs as much as the rest of making the node."""
+        if not self.hooked:
+
+            def hook(event: str, args: tuple[object, str | None, int]) -> None:
+                if event == "open" and self.on:
+                    self.note(args[0], args[1])
+
+            sys.addaudithook(hook)
+            self.hooked = True
         self.on = True
         try:
             yield
@@ -147,17 +158,10 @@ _ONE_AT_A_TIME = threading.RLock()
 
 
 def recorder() -> FileRecorder:
-    """The process-wide recorder; audit hooks cannot be removed, so there is one, switched on when needed."""
+    """The process-wide recorder."""
     global _RECORDER
     if _RECORDER is None:
-        _RECORDER = found = FileRecorder()
-
-        def hook(event: str, args: tuple[object, str | None, int]) -> None:
-            # a plain function: it is called whenever a node of the IR is made, too
-            if event == "open" and found.on:
-                found.note(args[0], args[1])
-
-        sys.addaudithook(hook)
+        _RECORDER = FileRecorder()
     return _RECORDER
 
 
@@ -209,11 +213,12 @@ def module_file(name: str) -> Path:
     return Path(os.path.relpath(spec.origin) if Path(spec.origin).is_relative_to(Path.cwd()) else spec.origin)
 
 
-def load_kernels(path: Path | str, module: str = "") -> KernelFile:
+def load_kernels(path: Path | str, module: str = "", every_file: bool = False) -> KernelFile:
     """Run a Python file (not as `__main__`) and collect the kernels it defines.
 
-    A file in a package may have relative imports; `module` is its full name where its package has no `__init__.py`. A Python
-    error in the file is a CompassError at its line.
+    A file in a package may have relative imports; `module` is its full name where its package has no `__init__.py`.
+    `every_file`: its `dependencies` have all files that it reads, data and modules from elsewhere, too; to know them makes
+    compiling slower in the rest of the process. A Python error in the file is a CompassError at its line.
     """
     path = Path(path)
     if not path.is_file():
@@ -225,7 +230,8 @@ def load_kernels(path: Path | str, module: str = "") -> KernelFile:
     with _ONE_AT_A_TIME:
         read: set[Path] = set()
         found.files = read
-        with _without_bytecode(), _own_modules(place, full.parent, found), found.recording():
+        recording = found.recording() if every_file else nullcontext()
+        with _without_bytecode(), _own_modules(place, full.parent, found), recording:
             made = _execute(path, full, place, bool(module))
     read -= {full, path.absolute()}
     return KernelFile(path, made, {n: v for n, v in vars(made).items() if isinstance(v, Kernel)}, read)
