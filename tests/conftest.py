@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,8 +120,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = kept
 
 
+def _with_one_report(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """What pytest does, but of a test that passes the process that collects reports gets one, with the seconds of all phases:
+    packing, sending and reading three took longer than many a test."""
+    hook, told = item.ihook, {"nodeid": item.nodeid, "location": item.location}
+    hook.pytest_runtest_logstart(**told)
+    reports = runner.runtestprotocol(item, log=False, nextitem=nextitem)
+    if len(reports) == 3 and all(report.passed for report in reports):
+        _, call, _ = reports
+        call.duration, reports = sum(report.duration for report in reports), [call]
+    for report in reports:
+        hook.pytest_runtest_logreport(report=report)
+    hook.pytest_runtest_logfinish(**told)
+
+
 def _with_room(item: pytest.Item, nextitem: pytest.Item | None) -> object:
-    return runner.pytest_runtest_protocol(item, nextitem)
+    if _worker()[1] == 1:
+        return runner.pytest_runtest_protocol(item, nextitem)
+    _with_one_report(item, nextitem)
+    return True
 
 
 # Python takes 16 KiB from the system when its stack of frames has grown over the end of a piece, and gives them back at the
@@ -147,11 +164,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.line(", ".join(f"{folder} {took:.0f}" for folder, took in seconds.most_common()))
 
 
-@pytest.fixture(scope="session", autouse=True)
-def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+@contextmanager
+def _own_state(folders: pytest.TempPathFactory) -> Iterator[None]:
     """Builds are remembered in a folder of the tests, not in the user's."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COMPASS_STATE_DIR", str(tmp_path_factory.mktemp("state")))
+        patch.setenv("COMPASS_STATE_DIR", str(folders.mktemp("state")))
         yield
 
 
@@ -166,11 +183,11 @@ def _remove_left(before: float) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def scratch_in_memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+@contextmanager
+def _scratch_in_memory(folders: pytest.TempPathFactory) -> Iterator[None]:
     """Files that do not last, as compiling leaves and removes them, lie in memory where programs may be and there is room: when
     a file is made, ext4 goes past all that were removed in the minutes before. Folders of tests stay on the disk."""
-    tmp_path_factory.getbasetemp()
+    folders.getbasetemp()
     status = os.statvfs(_MEMORY) if os.access(_MEMORY, os.W_OK) else None
     if status is None or status.f_flag & os.ST_NOEXEC or status.f_bavail * status.f_frsize < _ROOM_FOR_SCRATCH:
         yield
@@ -186,12 +203,12 @@ def scratch_in_memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
-def loaded_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+@contextmanager
+def _loaded_once(folders: pytest.TempPathFactory) -> Iterator[None]:
     """The kernels that tests compile and link in this process are compiled by one clang, also where it is confined, and linked by
     one linker."""
     program = Path(os.environ.get("COMPASS_CLANG") or Path(sys.prefix, "bin", "clang"))
-    loader = Loader(program, tmp_path_factory.mktemp("served"))
+    loader = Loader(program, folders.mktemp("served"))
     with pytest.MonkeyPatch.context() as patch:
         clang = Served(program, loader)
         patch.setattr(command, "run", clang.run)
@@ -201,6 +218,13 @@ def loaded_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
     linker.close()
     clang.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Of all tests; one fixture, for each is asked for anew by every test."""
+    with _own_state(tmp_path_factory), _scratch_in_memory(tmp_path_factory), _loaded_once(tmp_path_factory):
+        yield
 
 
 @pytest.fixture(scope="session")
