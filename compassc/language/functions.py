@@ -235,3 +235,11 @@ def captured_names(func: FunctionType) -> dict[str, object]:
         except ValueError:  # the enclosing function has not bound it yet
             continue
     return names
+
+
+def captured(func: FunctionType, name: str) -> object:
+    """What a name stands for outside of a function, now; None where that is nothing."""
+    if name in func.__code__.co_freevars:
+        assert func.__closure__ is not None
+        return getattr(func.__closure__[func.__code__.co_freevars.index(name)], "cell_contents", None)
+    return func.__globals__.get(name)

@@ -24,11 +24,11 @@ from compassc.ir.dtypes import DataType
 from compassc.ops.core import Op
 
 from ..language import api
-from ..language.functions import Macro
+from ..language.functions import Macro, captured
 from ..language.source import SET_TRACE, definition
 from .address_arithmetic import SHORT, moved
 from .bools import OPERATORS, PREFIXES, Bools, calculate
-from .code import KERNEL_CODE, MACRO_CODE, GeneratedCode
+from .code import KERNEL_CODE, MACRO_CODE, GeneratedCode, Kept
 from .contents import assigned, bound, chosen, copied, fresh, is_none, known, loop, named, shown, sides
 from .debug import stop
 from .impl import pysim_impl
@@ -38,6 +38,7 @@ _MARK = "\0compassc constant "
 _POINTERS = frozenset(("ptr", "dst", "src"))
 """Parameters of operations that take pointers."""
 _ALLOCATIONS = frozenset(("alloc", "alloc_buffer", "alloc_const"))
+_PACKAGE = __name__.partition(".")[0] + "."
 _FACTORY = "__factory"
 _KERNEL = "__kernel"
 
@@ -73,19 +74,33 @@ class Rewrite(ast.NodeTransformer):
         return found
 
     def constant(self, value: object, at: ast.AST) -> ast.expr:
-        """A value as a constant of the code; a marker stands for it until the code is compiled."""
+        """An object as a constant of the code, to be called; a marker stands for it until the code is compiled."""
         mark = f"{_MARK}{len(self.made.constants)}"
         self.made.constants[mark] = value
         return ast.copy_location(ast.Constant(mark), at)
+
+    def kept(self, value: object, at: ast.AST) -> ast.expr:
+        """A value of Python in the code: Python computes no more with it before the code runs than with a variable's."""
+        return ast.copy_location(ast.Attribute(self.constant(Kept(value), at), "value", ast.Load()), at)
 
     def known(self, node: ast.expr) -> object:
         """The object that a name, or a name of a module, is sure to mean; else None."""
         if isinstance(node, ast.Constant) and type(node.value) is str:
             return self.made.constants.get(node.value)
         if isinstance(node, ast.Name):
-            return self.seen.get(node.id)
-        if isinstance(node, ast.Attribute) and isinstance(module := self.known(node.value), types.ModuleType):
-            return getattr(module, node.attr, None)
+            found = self.seen.get(node.id)
+            if node.id not in self.variables:
+                self.made.assumed[node.id] = _meaning(found)
+            return found
+        if isinstance(node, ast.Attribute):
+            owner = self.known(node.value)
+            if isinstance(owner, Kept):
+                return owner.value
+            if isinstance(owner, types.ModuleType):
+                found = getattr(owner, node.attr, None)
+                if not _is_ours(owner.__name__):
+                    self.made.modules[owner, node.attr] = _meaning(found)
+                return found
         return None
 
     def visit_Expr(self, node: ast.Expr) -> ast.Expr | list[ast.stmt]:
@@ -379,22 +394,41 @@ def _nested(node: ast.For, head: ast.Call) -> ast.For:
     return body[0]  # type: ignore[return-value]
 
 
-_DONE: weakref.WeakKeyDictionary[types.FunctionType, types.FunctionType] = weakref.WeakKeyDictionary()
+_Done = tuple[types.FunctionType, GeneratedCode]
+_DONE: weakref.WeakKeyDictionary[types.FunctionType, _Done] = weakref.WeakKeyDictionary()
 _LOCK = threading.Lock()
 
 
 def with_kernel_assignments(func: types.FunctionType) -> types.FunctionType:
     """A kernel function whose assignments behave as compiled. The function itself when its source is not available."""
-    found = _DONE.get(func)
-    if found is None:
+    done = _DONE.get(func)
+    if done is None or not _is_as_assumed(func, done[1]):
         with _LOCK:
+            made = GeneratedCode()
             try:
-                found = _rebuilt(func, pyast.copied(definition(func)))
+                found = _rebuilt(func, pyast.copied(definition(func)), made)
             except CompassError:
                 found = func
-            _DONE[func] = found
+            _DONE[func] = done = found, made
             KERNEL_CODE.update(_with_nested(found.__code__))
-    return found
+    return done[0]
+
+
+def _is_as_assumed(func: types.FunctionType, made: GeneratedCode) -> bool:
+    """Whether the names that code was made for stand for the same."""
+    return all(_meaning(captured(func, name)) is x for name, x in made.assumed.items()) and all(
+        _meaning(getattr(module, name, None)) is x for (module, name), x in made.modules.items()
+    )
+
+
+def _meaning(value: object) -> object:
+    """What code depends on that is made of a name: macros, modules, and the language's own functions; None for all else."""
+    return value if isinstance(value, (Macro, types.ModuleType)) or _is_ours(getattr(value, "__module__", "")) else None
+
+
+def _is_ours(module: object) -> bool:
+    """Whether a module is one of the compiler."""
+    return isinstance(module, str) and module.startswith(_PACKAGE)
 
 
 def _with_nested(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -448,9 +482,8 @@ def _is_bool(func: types.FunctionType, name: str) -> bool:
     return isinstance(kind, DataType) and kind.is_bool
 
 
-def _rebuilt(func: types.FunctionType, node: ast.FunctionDef) -> types.FunctionType:
+def _rebuilt(func: types.FunctionType, node: ast.FunctionDef, made: GeneratedCode) -> types.FunctionType:
     """The function compiled from its rewritten definition, with the globals, closure and defaults it had."""
-    made = GeneratedCode()
     made.addressed |= addressed(node.body)
     own = {*func.__code__.co_varnames, *func.__code__.co_cellvars}
     rewrite = Rewrite(_visible(func), own, made)

@@ -26,11 +26,23 @@ class Pasted(NamedTuple):
     arguments: dict[str, str]
 
 
+class Kept:
+    """A value that code has, of which its compiler must not know more than that: it would compute with a marker."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
 class GeneratedCode:
-    """Data of generated code: the constants behind markers, and the macros behind function names."""
+    """Data of generated code: the constants behind markers, the macros behind function names, and what names stood for
+    when it was made."""
 
     def __init__(self) -> None:
         self.constants: dict[str, object] = {}
+        self.assumed: dict[str, object] = {}
+        self.modules: dict[tuple[types.ModuleType, str], object] = {}  # the same of names of modules
         self.pasted: dict[str, Pasted] = {}
         self.addressed: set[str] = set()  # variables whose address is taken
         self.bools: set[str] = set()  # variables that may hold a bool

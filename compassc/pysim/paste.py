@@ -43,7 +43,10 @@ class Rewriting(Protocol):
         """A block of statements, rewritten."""
 
     def constant(self, value: object, at: ast.AST) -> ast.expr:
-        """A value as a constant of the code."""
+        """An object as a constant of the code, to be called."""
+
+    def kept(self, value: object, at: ast.AST) -> ast.expr:
+        """A value of Python in the code."""
 
 
 class _NoVariable:
@@ -128,7 +131,7 @@ def _arguments(caller: Rewriting, macro: Macro, call: ast.Call) -> dict[str, ast
 def _expression(caller: Rewriting, is_given: bool, value: object, at: ast.AST) -> ast.expr:
     """The argument of a parameter: what is written in the call, all of `*args` or `**kwargs`, or a default value."""
     if not is_given:
-        return caller.constant(value, at)
+        return caller.kept(value, at)
     if isinstance(value, tuple):
         return ast.Tuple(list(value), ast.Load())
     if isinstance(value, dict):
@@ -177,7 +180,7 @@ class _Names(ast.NodeTransformer):
             call = ast.Call(self.caller.constant(_undefined, node), [ast.Constant(name)], [])
             return ast.fix_missing_locations(ast.copy_location(call, node))
         found = self.captured[name] if name in self.captured else getattr(builtins, name)
-        return self.caller.constant(found, node)
+        return self.caller.kept(found, node)
 
     def _argument(self, node: ast.Name, given: ast.expr) -> ast.expr:
         """The argument in the place of its parameter."""

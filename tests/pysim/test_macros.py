@@ -3,6 +3,7 @@
 import importlib.util
 import linecache
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -207,3 +208,51 @@ def captured_too_early():
 def test_what_cannot_be_pasted(kernel, args, message):
     with pytest.raises(CompassError, match=message):
         kernel(*args)
+
+
+OFF, THREE, TEXT, TABLE, LINE = False, 3, "ab", [5, 6, 7], np.array([8, 9], "int32")
+ZEROS = np.zeros(8, "int32")
+
+
+@S.macro
+def of_captured(y, at=2):
+    if OFF:
+        y[0] = 100
+    else:
+        y[0] = THREE * 2
+    if not OFF and THREE in (3, 4):
+        y[1] = TABLE[1] + TABLE[-1]
+    y[at * 1] = len(TEXT * 2)
+    y[3] = int(LINE[1]) if TEXT else -THREE
+    y[5] = OFF or 7
+
+
+@S.macro
+def other(y, at=2):
+    y[0] = -1
+
+
+CHOSEN = of_captured
+MODULE = types.ModuleType("of_macros")
+MODULE.macro = of_captured
+
+
+@S.prim_func
+def by_global(y: S.ptr("i32", "global")):
+    CHOSEN(y)
+
+
+@S.prim_func
+def by_module(y: S.ptr("i32", "global")):
+    MODULE.macro(y)
+
+
+@pytest.mark.parametrize("kernel", [by_global, by_module], ids=lambda k: k.__name__)
+def test_what_macros_find_outside_is_computed_with_when_they_run_and_names_may_mean_others_later(kernel, monkeypatch):
+    y = ZEROS.copy()
+    kernel(y)
+    assert list(y) == [6, 13, 4, 9, 0, 7, 0, 0]
+    monkeypatch.setitem(globals(), "CHOSEN", other)
+    monkeypatch.setattr(MODULE, "macro", other)
+    kernel(y)
+    assert list(y) == [-1, 13, 4, 9, 0, 7, 0, 0]

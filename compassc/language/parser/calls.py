@@ -144,6 +144,8 @@ def expand_macro(module: ModuleContext, macro: Macro, args: tuple[object, ...], 
     outer = fp.scope, fp.evaluator, fp.eval, fp.file
     if macro.hygienic:
         fp.scope = Scope(macro.captured, mentioned_names(macro.py_func))
+        if outer[0].depends_on_run:
+            fp.scope.runs_often()
     fp.scope.push()
     for name, value in bound.arguments.items():
         fp.scope.bind(name, value)

@@ -191,7 +191,8 @@ class Evaluator:
         """The value of an expression that may not be computed."""
         outside = self.helpers.begin()
         try:
-            return Operand(*self.to.apart(lambda: self.eval(node)))
+            with self.scope.inside():
+                return Operand(*self.to.apart(lambda: self.eval(node)))
         finally:
             self.helpers.end(outside)
 
@@ -275,8 +276,8 @@ class Evaluator:
         return node.value
 
     def eval_Name(self, node: ast.Name) -> object:
-        value = self.scope.look_up(node.id)
-        value = self.helpers.pasted(value)
+        value = self.helpers.pasted(self.scope.look_up(node.id))
+        self.scope.use(value)
         if self.scope.blocks and isinstance(value, PointerValue):
             raise CompassError(
                 f"the pointer {node.id!r} cannot be used in a schedulable block",

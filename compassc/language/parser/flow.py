@@ -7,8 +7,7 @@ uses of the name are refused.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,8 +15,8 @@ from compass_core.errors import CompassError, Note, Span
 
 from ...ir import exprs as E
 from ...ir import stmts as S
-from ..source import is_user_file
 from .errors import language_error
+from .reached import Reached, may_change, same
 from .values import BufferValue, PointerValue, Value
 
 Frames = list[dict[str, object]]
@@ -50,9 +49,10 @@ class Flow:
     def __init__(self, around: Mapping[str, object]) -> None:
         """`around`: what names stand for that the function finds outside of itself."""
         self.frames: Frames = [{}]
-        self._around = {name: x for name, x in around.items() if _may_be_changed(x)}
+        self._around = dict(around)
         self._turns: list[Turns] = []
         self._outside: list[int] = []  # frames around each block that may run or not
+        self._held: Reached | None = None  # by what is around, before the statement used any of it
 
     # -- what names stand for
 
@@ -70,7 +70,7 @@ class Flow:
 
     def change(self, depth: int, name: str, value: object, place: Span | None) -> None:
         """Let a name of a frame stand for another value from here on. CompassError where a loop has used the old one."""
-        if _same(self.frames[depth][name], value):
+        if same(self.frames[depth][name], value):
             return
         around = [loop for loop in self._turns if depth < len(loop.before)]
         if any(name in loop.used for loop in around):
@@ -143,28 +143,54 @@ class Flow:
                 values = (there[name][0], frame[name])
                 ways = [x for x, left in zip(values, leave) if not left] or [frame[name]]
                 found = ways[0] is was[name][0] or not _is_computed(ways[0])
-                frame[name] = ways[0] if found and all(_same(x, ways[0]) for x in ways) else Unclear(place)
+                frame[name] = ways[0] if found and all(same(x, ways[0]) for x in ways) else Unclear(place)
 
     # -- lists and objects that statements change
 
-    def held(self) -> _Held:
-        """What lists and the like and the user's objects hold that a statement of a block may find, but not change."""
-        if not self._outside:
-            return []
-        around = (self._around, *self.frames[: self._outside[-1]])
-        return [(name, x, _state(x)) for frame in around for name, x in frame.items() if _may_be_changed(x)]
+    def begin(self) -> Reached | None:
+        """A statement begins. Gives what `end` takes."""
+        outer, self._held = self._held, None
+        return outer
 
-    def check_held(self, held: _Held) -> None:
-        """CompassError where a statement changed one of them."""
-        for name, value, before in held:
-            now = _state(value)
-            part = next((p for p, known in before.items() if not _unchanged(now.get(p, (now,))[0], *known)), None)
-            if part is not None:
-                raise language_error(
-                    "depends-on-run",
-                    f"{name + part!r} is changed here while the kernel is compiled, once, whatever the run does",
-                    "change it outside of blocks that depend on the run, or keep run-time values in memory: S.alloc",
-                )
+    def end(self, outer: Reached | None) -> None:
+        """A statement ended, well or not."""
+        self._held = outer
+
+    def runs_often(self) -> None:
+        """All statements may run or not, or more than once: those of sub-functions, and of macros in a block."""
+        self._outside.append(0)
+
+    @property
+    def depends_on_run(self) -> bool:
+        """Whether statements here may run or not."""
+        return bool(self._outside)
+
+    def use(self, value: object) -> None:
+        """The statement uses a value of Python: what it may change but must not, in a block that may run or not, is what it
+        holds now."""
+        if self._outside and self._held is None and may_change(value):
+            self._held = self.reached(self._outside[-1])
+
+    def reached(self, frames: int | None = None) -> Reached:
+        """What Python that runs may change of what this many frames hold, and of what is outside of the function."""
+        around = (self._around, *self.frames[:frames])
+        return Reached(x for frame in around for x in frame.items())
+
+    def check_held(self) -> None:
+        """CompassError where the statement changed what it must not."""
+        if self._held is not None:
+            refuse_changed(
+                self._held,
+                "is changed here while the kernel is compiled, once, whatever the run does",
+                "change it outside of blocks that depend on the run, or keep run-time values in memory: S.alloc",
+            )
+
+
+def refuse_changed(held: Reached, what: str, help: str) -> None:
+    """CompassError where something holds something else now; `what` tells of it."""
+    changed = held.changed()
+    if changed:
+        raise language_error("depends-on-run", f"{changed!r} {what}", help)
 
 
 def leaves(body: S.Body) -> bool:
@@ -182,13 +208,8 @@ def _unclear(name: str, what: str, place: Span | None = None) -> CompassError:
     return language_error("depends-on-run", f"{name!r} {what}", help, *notes)
 
 
-def _same(a: object, b: object) -> bool:
-    """Whether two values are certainly the same, whatever is done with them later."""
-    return a is b or (type(a) is type(b) and isinstance(a, (int, float, str)) and repr(a) == repr(b))
-
-
 def _unchanged(value: object, was: object, contents: _Contents | None) -> bool:
-    return _same(value, was) and _contents(value) == contents
+    return same(value, was) and _contents(value) == contents
 
 
 class _Contents:
@@ -221,47 +242,6 @@ def _contents(value: object) -> _Contents | None:
     return _Contents(value) if isinstance(value, (list, tuple, set, dict)) else None
 
 
-def _may_be_changed(value: object) -> bool:
-    """Whether statements may change what a value holds: lists and the like, and objects of the user's classes."""
-    kind = type(value)
-    if kind in _MUTABLE:
-        return True
-    if _is_ours(kind) or not (hasattr(value, "__dict__") or hasattr(kind, "__slots__")):
-        return False
-    module = sys.modules.get(kind.__module__)
-    return module is not None and is_user_file(getattr(module, "__file__", None) or kind.__module__)
-
-
-_OURS: set[type[object]] = set()
-"""What `_is_ours` has found to be so."""
-
-
-def _is_ours(kind: type[object]) -> bool:
-    """Whether a class is Python's own or of the compiler, as those of nearly all values are."""
-    if kind in _OURS:
-        return True
-    found = kind.__module__ == "builtins" or kind.__module__.startswith(f"{__name__.partition('.')[0]}.")
-    if found:
-        _OURS.add(kind)
-    return found
-
-
-def _state(value: object) -> _State:
-    """What a value holds by its parts: a list and the like as a whole, an object by attribute. Attributes that appear later,
-    such as results that are kept, are no change."""
-    if type(value) in _MUTABLE:
-        return {"": (value, _contents(value))}
-    slots = (s for kind in type(value).__mro__ for s in _words(kind.__dict__.get("__slots__", ())))
-    found = {s: getattr(value, s) for s in slots if hasattr(value, s)} | getattr(value, "__dict__", {})
-    return {f".{name}": (x, _contents(x)) for name, x in found.items()}
-
-
-def _words(slots: str | Iterable[str]) -> tuple[str, ...]:
-    return (slots,) if isinstance(slots, str) else tuple(slots)
-
-
-_State = dict[str, tuple[object, "_Contents | None"]]
-_Held = list[tuple[str, object, _State]]
 _Known = list[dict[str, tuple[object, _Contents | None]]]
 """Frames with what the containers in them hold."""
 _Ways = tuple[_Known, list[tuple[set[str], dict[str, Span | None]]]]

@@ -67,7 +67,7 @@ class FunctionParser(FunctionContext):
     def statement(self, node: ast.stmt) -> None:
         """Parse a statement; a mistake is recorded and the names it would define are poisoned."""
         outer, self.current = self.current, node
-        held, outside, mistakes = self.scope.held(), self.helpers.begin(), len(self.errors)
+        held, outside, mistakes = self.scope.begin(), self.helpers.begin(), len(self.errors)
         try:
             method = getattr(self, "stmt_" + type(node).__name__, None)
             if method is None:
@@ -76,8 +76,8 @@ class FunctionParser(FunctionContext):
             if not isinstance(node, _BLOCKS):
                 self.evaluator.operands = None, ()
                 self.helpers.finish()
-            if held and len(self.errors) == mistakes:  # else a statement inside has told of it
-                self.scope.check_held(held)
+            if len(self.errors) == mistakes:  # else a statement inside has told of it
+                self.scope.check_held()
         except CompassError as error:
             if self.attempts:
                 raise Abandoned from None
@@ -93,6 +93,7 @@ class FunctionParser(FunctionContext):
         finally:
             self.current = outer
             self.helpers.end(outside)
+            self.scope.end(held)
 
     def _failed(self, node: ast.stmt, known: bool = False) -> None:
         """Poison what a wrong statement would define, and look for mistakes in its blocks."""

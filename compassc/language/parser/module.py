@@ -97,6 +97,8 @@ class ModuleParser:
         fp = FunctionParser(func, symbol, self.errors, self.chain)
         fp.keeps_blocks, fp.parsed = self.blocks, (self.done, self.sources)
         fp.lsram_bytes = 0 if self.functions else self.lsram_bytes
+        if self.functions:
+            fp.scope.runs_often()
         self.functions.append(fp)
         try:
             return fp.parse()

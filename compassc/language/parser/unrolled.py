@@ -19,6 +19,7 @@ from ..tiles.tile import Tile
 from .constants import items_of, unpacked
 from .context import Abandoned, FunctionContext
 from .errors import language_error
+from .flow import refuse_changed
 from .values import Constant
 
 _JUMPS = (S.Break, S.Continue)
@@ -51,6 +52,7 @@ def _parse(fp: FunctionContext, node: ast.For, turns: list[list[tuple[str, objec
 def attempt(fp: FunctionContext, parse: Callable[[], None]) -> bool:
     """Whether something is parsed without a mistake, and names stand for the same as before; if not, nothing of it stays."""
     state, first, before = fp.state(), len(fp.errors), fp.scope.names()
+    held = fp.scope.reached()
     fp.attempts += 1
     try:
         parse()
@@ -62,6 +64,11 @@ def attempt(fp: FunctionContext, parse: Callable[[], None]) -> bool:
         fp.attempts -= 1
     fp.restore(state)
     del fp.errors[first:]
+    refuse_changed(
+        held,
+        "is changed in S.unroll, whose body is read once more than it has turns",
+        "make a loop over numbers that are known: for i in (0, 1, 2, 3)",
+    )
     return False
 
 
