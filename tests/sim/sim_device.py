@@ -22,7 +22,7 @@ from compass_sim import RunResult, Worker
 
 TEXT, TCBS, PARAMS, ARENA = 0x0010_0000, 0x0020_0000, 0x0021_0000, 0x0100_0000
 TRIPLE = "x86_64-unknown-linux-gnu"
-QUIET = ("-Wno-pointer-to-int-cast", "-Wno-uninitialized")
+QUIET = ("-Wno-uninitialized",)
 
 
 @lru_cache(maxsize=64)

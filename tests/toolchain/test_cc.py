@@ -281,8 +281,9 @@ def test_parallel_builds_share_a_new_cache(tmp_path, options, monkeypatch):
         assert len(set(pool.map(work, range(4)))) == 1
 
 
-def test_the_parentheses_of_generated_loops_are_no_warning(tmp_path, options):
-    text = "__kernel void k(__global int* a, int n) {\n  while ((n == 3)){\n    n = a[0];\n  }\n" + END
+def test_the_parentheses_of_generated_loops_and_addresses_are_no_warning(tmp_path, options):
+    loop = "  while ((n == 3)){\n    n = a[0] + (int)a;\n  }\n"
+    text = f"__kernel void k(__global int* a, int n) {{\n{loop}" + END
     assert cc.compile_file(write(tmp_path, text), tmp_path / "vadd.o", options).warnings == ""
 
 

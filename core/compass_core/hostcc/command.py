@@ -22,6 +22,7 @@ _LANGUAGE = (
     "-cl-fp32-correctly-rounded-divide-sqrt",
     "-fno-convergent-functions",  # which work items make a call together does not matter: calls may leave loops
     "-Wno-parentheses-equality",  # the dialect's loops are `while ((i == n)){`
+    "-Wno-pointer-to-int-cast",  # addresses have 32 bits on the device, and `(int)pointer` is how the dialect gives them on
 )
 _MACHINE = (
     "-mcmodel=small",  # code and data lie in the low 4 GiB, where the simulator puts them
