@@ -116,11 +116,18 @@ def _load_module(build: Build, path: Path) -> None:
 
 def _lower(build: Build) -> list[Path]:
     from compassc import passes
-    from compassc.ir import print_module
 
     assert build.module is not None, "lower runs after parse or load"
     build.lowered = passes.lower(build.module, build.request.pass_options("lower"), check_resources)
-    return [files.write(build.file(".lowered.txt"), print_module(build.lowered, _sources(build)))]
+    return [lowered_text(build)] if build.request.texts else []
+
+
+def lowered_text(build: Build) -> Path:
+    """Writes what `lower` leaves for the next stage."""
+    from compassc.ir import print_module
+
+    assert build.lowered is not None, "it was lowered"
+    return files.write(build.file(".lowered.txt"), print_module(build.lowered, _sources(build)))
 
 
 def _sources(build: Build) -> frozenset[str]:
@@ -155,7 +162,6 @@ def _load_lowered(build: Build, path: Path) -> None:
 def _legalize(build: Build) -> list[Path]:
     from compassc import passes
     from compassc.analysis.interface import interface_of
-    from compassc.ir import print_module
 
     assert build.lowered is not None, "legalize runs after lower or load"
     build.legalised = passes.legalize(build.lowered, build.request.pass_options("legalize"))
@@ -165,8 +171,16 @@ def _legalize(build: Build) -> list[Path]:
             f"{build.name} runs on one of the {build.target.cores} cores of {build.target.name}: "
             "a kernel that asks for its group (S.get_group_id) runs on all"
         )
+    return [legalised_text(build)] if build.request.texts else []
+
+
+def legalised_text(build: Build) -> Path:
+    """Writes what `legalize` leaves for the next stage."""
+    from compassc.ir import print_module
+
+    assert build.legalised is not None and build.interface is not None, "it was legalised"
     text = print_module(build.legalised, _sources(build)) + interface_text(build.interface)
-    return [files.write(build.file(".legal.txt"), text)]
+    return files.write(build.file(".legal.txt"), text)
 
 
 def _load_legalised(build: Build, path: Path) -> None:
@@ -182,13 +196,15 @@ def _codegen(build: Build) -> list[Path]:
     build.generated = codegen.emit(build.legalised, build.interface)
     build.params = build.generated.params
     text = build.file(".cl")
-    return [
+    made = [
         files.write(text, build.generated.text),
         files.write(
             text.with_name(text.name + ".map"), json.dumps(_with_digests(build.generated.line_map, _sources(build)))
         ),
-        files.write(build.file(".params.json"), json_text(build.params) + "\n"),
     ]
+    if build.request.texts:
+        made.append(files.write(build.file(".params.json"), json_text(build.params) + "\n"))
+    return made
 
 
 def _with_digests(line_map: LineMap, sources: frozenset[str]) -> dict[str, object]:

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,7 +23,7 @@ from compass_runtime.packed import get_global_func
 from .. import services
 from ..driver.build import Build, Request, new_build, run_stage
 from ..driver.files import stage_files
-from ..driver.stages import stage_named
+from ..driver.stages import legalised_text, lowered_text, stage_named
 from ..ir.stmts import IRModule, PrimFunc, as_kernels
 from ..language.functions import PyPrimFunc, chosen
 from ..language.info import CompassInfo, current_target, param_info
@@ -59,7 +59,7 @@ def _reported(method: Callable[..., T]) -> Callable[..., T]:
     @functools.wraps(method)
     def run(self: BuildManager, *args: Any, **kwargs: object) -> T:
         inp = signature.bind(self, *args, **kwargs).arguments["inp"]  # TypeError: the call, not the kernel, is wrong
-        self._stages = None
+        self._running = None
         try:
             with self._records():
                 return method(self, *args, **kwargs)
@@ -70,7 +70,7 @@ def _reported(method: Callable[..., T]) -> Callable[..., T]:
 
             kernel = [Path(inp.span.file)] if isinstance(inp, PyPrimFunc) else []
             command = ["compassc", "BuildManager", method.__name__, getattr(inp, "__name__", type(inp).__name__)]
-            raise _explained(defect(error, command, kernel, self._stages)) from error
+            raise _explained(defect(error, command, kernel, self._stage_files())) from error
 
     return run
 
@@ -121,7 +121,7 @@ class BuildManager:
         self.tuned = tuned
         self.cps_info = CompassInfo.get(self.target.name)
         self.prim_func_info: PrimFuncInfo | None = None
-        self._stages: Path | None = None  # the folder of the stage files of the build that runs
+        self._running: Build | None = None
         self._op_lib: tempfile.TemporaryDirectory[str] | None = None
 
     @_reported
@@ -145,6 +145,7 @@ class BuildManager:
         inp = chosen(inp, self.target.name)
         folder, keep = self._folder()
         build = self._start(inp, name, folder / "gbuilder")
+        build.request.texts = keep is None or control_options().dumps
         with stage_files(build.folder):  # another process may build into it at the same time
             self._compile(build)
             assert build.params is not None
@@ -216,6 +217,19 @@ class BuildManager:
 
             cc.write_assembly(build.file(".cl"), obj.with_suffix(".s"), cc.CcOptions(self.target, extra=self._flags()))
 
+    def _stage_files(self) -> Path | None:
+        """The folder of the stage files of the build that runs, with the texts that were not needed so far."""
+        build = self._running
+        if build is None or build.folder == Path():
+            return None
+        if not build.request.texts and build.folder.is_dir():
+            with suppress(Exception):  # what cannot be printed is the defect, or comes of it
+                if build.lowered is not None:
+                    lowered_text(build)
+                if build.legalised is not None and build.interface is not None:
+                    legalised_text(build)
+        return build.folder
+
     def _flags(self) -> tuple[str, ...]:
         """The extra C compiler options; UsageError when they are not text a shell could split."""
         try:
@@ -243,8 +257,7 @@ class BuildManager:
             cc_flags=self._flags(),
             fix_shapes=False,  # an executor takes the shapes of the arrays it is called with
         )
-        self._stages = folder if folder != Path() else None
-        build = new_build(request)
+        self._running = build = new_build(request)
         build.module = self.parse(inp, name)
         build.name = build.module.entry
         op_lib = folder / "op_lib"

@@ -179,6 +179,19 @@ def test_a_defect_in_the_python_api(file, monkeypatch, tmp_path, method):
     assert (folder / "before.ir.txt").is_file() and (folder / "kernel.py").is_file()
 
 
+def test_the_report_of_a_build_in_memory_has_the_texts_of_its_stages(file, monkeypatch):
+    from compass_core.errors.defects import InternalError
+    from compassc.dsl import BuildManager, load_kernels
+
+    kernel = load_kernels(file(WARNS)).entry(None)
+    assert not list(BuildManager().build(kernel).path.parent.rglob("*.lowered.txt"))
+    monkeypatch.setattr("compassc.codegen.emit", lambda *_: 1 // 0)
+    with pytest.raises(InternalError) as caught:
+        BuildManager().build(kernel)
+    folder = Path(caught.value.notes[1].message.rpartition(" ")[2])
+    assert {path.name for path in folder.rglob("k.*")} == {"k.lowered.txt", "k.legal.txt"}
+
+
 def test_an_uncaught_error_of_the_python_api_shows_all_there_is_to_see(file):
     path = file(BAD + '\n\nfrom compassc.dsl import BuildManager\n\nBuildManager("X2_1204").build(k)\n')
     done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
