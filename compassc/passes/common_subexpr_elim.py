@@ -252,12 +252,26 @@ class _Choice:
     def _position(self, var: Var) -> float:
         return self.local.get(var, 0 if var in self.scope else inf)
 
+    def _repeated(self) -> set[int]:
+        """The expressions that may occur twice or more: those with several places, and all that is in these. Others, which are most,
+        occur once."""
+        stack = [key for key, above in self.parents.items() if self.roots.get(key, 0) + len(above) > 1]
+        found = set(stack)
+        while stack:
+            for part in self._parts(stack.pop()):
+                if part not in found:
+                    found.add(part)
+                    stack.append(part)
+        return found
+
     def by_position(self) -> dict[int, list[int]]:
         """The chosen expressions of each position, larger first, ties in the order of their text."""
-        if all(self.roots.get(key, 0) + len(above) < 2 for key, above in self.parents.items()):
-            return {}  # nothing occurs twice
-        keys = sorted(self.parents, key=lambda k: -self._place(k)[1])
-        occurs = Counter(self.roots)
+        repeated = self._repeated()
+        if not repeated:
+            return {}
+        keys = sorted([k for k in self.parents if k in repeated], key=lambda k: -self._place(k)[1])
+        alone = {k: self.roots.get(k, 0) + sum(above not in repeated for above in self.parents[k]) for k in keys}
+        occurs = dict(alone)
         for key in keys:
             for part in self._parts(key):
                 occurs[part] += occurs[key]
@@ -267,9 +281,10 @@ class _Choice:
             position = self._place(key)[0]
             if position == inf:
                 continue
-            total = self.roots[key]
+            total = alone[key]
             for parent in self.parents[key]:
-                total += occurs[parent] if self._place(parent)[0] > position else count[parent]
+                if parent in repeated:
+                    total += occurs[parent] if self._place(parent)[0] > position else count[parent]
             count[key] = min(total, 1)
             if total > 1:
                 chosen.setdefault(int(position), []).append(key)
