@@ -50,6 +50,15 @@ def test_kernels_agree(tmp_path):
         same(layer, inputs, tmp_path, 1e-5)
 
 
+@pytest.mark.parametrize("offset", [np.inf, -np.inf, np.nan, 3e38])
+def test_boxes_without_corners_are_no_candidates(tmp_path, offset):
+    source = np.random.default_rng(6)
+    layer = proposals(1, (1, 2, 2), 2, crowd(source, 4), min_size=0)
+    deltas = np.full(layer.inputs[1].shape, offset, "float32")
+    with np.errstate(all="ignore"):
+        same(layer, [source.normal(size=(1, 1, 2, 2)).astype("float32"), deltas], tmp_path)
+
+
 def test_what_is_kept_is_known(tmp_path):
     """Of four boxes one is too small, one overlaps a better one, and the third best of all is not looked at."""
     anchors = np.asarray([[40, 40, 30, 30], [40, 40, 33, 30], [6, 40, 80, 80], [40, 30, 120, 60], [20, 20, 50, 90]])

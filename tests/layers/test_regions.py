@@ -49,6 +49,15 @@ def test_float_regions(tmp_path, source, dtype):
         same(layer, values, tmp_path, NEAR[dtype])
 
 
+@pytest.mark.parametrize("method", ["AVG", "MAX"])
+def test_regions_far_larger_than_their_map_have_an_end(tmp_path, source, method):
+    x = tensor("x", (1, 5, 6, 2), "float32")
+    given = {"pooled_shape": [1, 1], "method": method, "sample": [0], "coordinate_transformation_mode": "half_pixel"}
+    layer = layer_of("RoiAlign", [x, tensor("r", (2, 5), "float32")], "float32", given, [(2, 1, 1, 2)])
+    rois = np.asarray([[0, 0, 0, 3e38, 3e9], [0, 0, -500, 5, 1e5]], "float32")
+    same(layer, [drawn(source, x), rois], tmp_path, NEAR["float32"])
+
+
 def test_a_region_of_whole_pixels_is_their_mean():
     x = tensor("x", (1, 6, 6, 2), "float32")
     values = np.arange(72, dtype="float32").reshape(x.shape)

@@ -52,6 +52,7 @@ class _Boxes:
         self.anchors = k.pointer(centred_anchors(layer, g.boxes).astype(self.anchor_type).reshape(-1))
         self.info = k.tensor(layer.inputs[2]) if g.told else None
         self.product = product_of(self.kind == "int32", AREA_BITS)
+        self.halves: list[tuple[Value, Value]] = []  # of the boxes that were decoded last
         self._take(layer)
 
     anchor_type: type[np.generic] = np.float32
@@ -88,12 +89,9 @@ class _Boxes:
 
     def _corners(self, numbers: Numbers, mask: Value | None) -> Corners:
         """With the `mask` of lanes, or of a box alone."""
-        ends = []
-        for i in (0, 1):
-            half, middle = self._halves(numbers, i, mask)
-            ends += [
-                self.k.held("corner", clamp(c, self.nothing, self.high[i])) for c in (middle - half, middle + half)
-            ]
+        ends, self.halves = [], [self._halves(numbers, i, mask) for i in (0, 1)]
+        for (half, middle), high in zip(self.halves, self.high):
+            ends += [self.k.held("corner", clamp(c, self.nothing, high)) for c in (middle - half, middle + half)]
         x0, x1, y0, y1 = ends
         return y0, x0, y1, x1
 
@@ -119,10 +117,15 @@ class _Boxes:
         return k.held("key", word ^ ((word >> 31) & FAR))
 
     def proper(self, winner: Winner, corners: Corners) -> Expression:
-        """Which boxes are large enough, and have a score."""
+        """Which boxes are large enough, and have a score, and corners: infinite offsets may have none, which are clamped to
+        0."""
         y0, x0, y1, x1 = corners
-        large = (winner.side(x0, x1) > self.least) & (winner.side(y0, y1) > self.least)
-        found: Expression = large if self.kind == "int32" else (self.value == self.value) & large
+        found: Expression = (winner.side(x0, x1) > self.least) & (winner.side(y0, y1) > self.least)
+        if self.kind == "int32":
+            return found
+        for half, middle in self.halves:
+            found = (middle - half == middle - half) & (middle + half == middle + half) & found
+        found = (self.value == self.value) & found
         return found
 
 

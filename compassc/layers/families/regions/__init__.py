@@ -29,7 +29,7 @@ layer_type(
     inputs="x, regions (image, y0, x0, y1, x1)",
     attributes=(
         Attribute("pooled_shape", "ints", "rows and columns of a region's result"),
-        Attribute("sample", "ints", "points of a cell along y and x; 0: as many as it has pixels", "0"),
+        Attribute("sample", "ints", "points of a cell along y and x; 0: as many as it has pixels, up to 1024", "0"),
         Attribute(
             "spatial_scale_value", "floats", "pixels of the map for one of the regions' units, along y and x", "1"
         ),
@@ -92,7 +92,7 @@ layer_type(
         Attribute("resize_width", "int", "columns of a region's result"),
         Attribute("image_height", "measure", "rows of the image; floats do not need them", "none"),
         Attribute("image_width", "measure", "columns of the image; floats do not need them", "none"),
-        Attribute("sample", "ints", "points of a cell; 0: as many as it has pixels", "0"),
+        Attribute("sample", "ints", "points of a cell; 0: as many as it has pixels, up to 1024", "0"),
         Attribute("spatial_scale_value", "floats", "pixels of each map for one of the boxes' units", "1"),
         Attribute("proposal_normalized", "flag", "boxes are parts of the image; their corners are aligned", "false"),
         Attribute("coordinate_transformation_mode", "word", ", ".join(MODES), "OUTPUT_HALF_PIXEL"),

@@ -21,6 +21,7 @@ from compassc.layers.families.regions.reference import (
     FARTHEST,
     LEVELS,
     MODES,
+    MOST,
     NORMALISED_LEVELS,
     crop_size,
     pair,
@@ -60,11 +61,11 @@ def _ends(f: Regions, mode: str, scales: Sequence[Value]) -> list[tuple[Value, V
 
 
 def _sides(f: Regions, ends: Sequence[tuple[Value, Value]], count: tuple[int, int], valid: Value) -> list[Side]:
-    """A region with points; `count`: of a cell along each axis, 0 for one of each pixel."""
+    """A region with points; `count`: of a cell along each axis, 0 for one of each pixel, up to `MOST`."""
     k, found = f.k, []
     for axis, (start, size), points in zip(f.axes, ends, count, strict=True):
         step = k.held("step", size / S.cast(axis.cells, "float32"))
-        many = k.changing("many", k.number(points) + 0 if points else S.cast(S.ceil(step), "int32"))
+        many = k.changing("many", k.number(points) + 0 if points else S.min(S.cast(S.ceil(step), "int32"), MOST))
         with k.when(valid == 0):
             k.assign(many, S.i32(0))
         found.append(Side(axis, start, step, many))

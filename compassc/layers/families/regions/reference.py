@@ -51,7 +51,7 @@ def check_size(layer: Layer, size: Sequence[float]) -> None:
 
 
 def samples(layer: Layer) -> tuple[int, int]:
-    """Points of a cell along y and x; 0: as many as a cell has pixels."""
+    """Points of a cell along y and x; 0: as many as a cell has pixels, up to `MOST`."""
     h, w = (int(n) for n in pair(layer, "sample", [0]))
     if not (0 <= h <= MOST and 0 <= w <= MOST):
         raise LayerError(f"'sample' is {layer.attributes['sample']}, expected numbers from 0 to {MOST}")
@@ -96,10 +96,10 @@ def aligned(
     count: Sequence[int],
     maximum: bool,
 ) -> Array:
-    """One region of a map [H, W, C] in float32, sampled at `count` points per cell (0: one per pixel)."""
+    """One region of a map [H, W, C] in float32, sampled at `count` points per cell (0: one per pixel, up to `MOST`)."""
     half = np.float32(0.5)
     step = [np.float32(s / np.float32(n)) for s, n in zip(size, shape, strict=True)]
-    many = [n or int(np.ceil(s)) for n, s in zip(count, step, strict=True)]
+    many = [n or min(int(np.ceil(s)), MOST) for n, s in zip(count, step, strict=True)]
     places = [
         [
             [np.float32(a + np.float32(i) * s + (np.float32(k) + half) * s / np.float32(m)) for k in range(m)]
@@ -108,18 +108,20 @@ def aligned(
         for a, s, m, n in zip(start, step, many, shape, strict=True)
     ]
     found = np.zeros((*shape, x.shape[2]), np.float32)
-    for i, ys in enumerate(places[0]):
-        for j, xs in enumerate(places[1]):
+    points = many[0] * many[1]
+    near = [[[p for p in cell if -1 <= p <= n] for cell in side] for side, n in zip(places, x.shape[:2], strict=True)]
+    for i, ys in enumerate(near[0] if points else ()):
+        for j, xs in enumerate(near[1]):
             terms = [weighed(x, y, c) for y in ys for c in xs]
-            if not terms:
-                continue
+            if len(terms) < points:  # of those outside of the map, once
+                terms.append([np.zeros(x.shape[2], np.float32)] * 4)
             if maximum:
                 found[i, j] = largest_of(np.asarray(terms), (0, 1))
                 continue
             total = np.zeros(x.shape[2], np.float32)
             for t in terms:
                 total = total + (((t[0] + t[1]) + t[2]) + t[3])
-            found[i, j] = total / np.float32(len(terms))
+            found[i, j] = total / np.float32(points)
     return found
 
 
