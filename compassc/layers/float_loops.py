@@ -7,7 +7,6 @@ itself, in one order. `python -m compassc.layers.float_loops` builds the library
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from pathlib import Path
@@ -17,9 +16,8 @@ import numpy as np
 
 from compass_core.addresses import address
 from compass_core.arrays import Array
-from compass_core.errors import CompassError, render
 from compass_core.namedtuple import NamedTuple
-from compass_core.native import Native
+from compass_core.native import Native, install
 from compassc.layers.windows import Window
 from compassc.ops.lazy import LazyModule
 
@@ -342,12 +340,7 @@ FUNCTIONS: Mapping[str, Callable[[Array], Array]] = {
 
 def main() -> int:
     """Builds the library beside `compassc.targets.own_library`; the exit code of the error otherwise."""
-    try:
-        print(own_library().install())
-    except CompassError as error:
-        print(render(error), file=sys.stderr)
-        return error.exit_code
-    return 0
+    return install(lambda: own_library().install())
 
 
 if __name__ == "__main__":

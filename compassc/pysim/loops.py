@@ -6,7 +6,6 @@ Both give the same bits. `main` builds the library, for set-up.
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,8 +13,7 @@ import numpy as np
 
 from compass_core.addresses import address
 from compass_core.arrays import Array
-from compass_core.errors import CompassError, render
-from compass_core.native import Native
+from compass_core.native import Native, install
 from compassc import services
 
 _POINTER, _COUNT = ctypes.c_void_p, ctypes.c_long
@@ -93,9 +91,4 @@ def _in_rows(values: Array) -> Array:
 
 def main() -> int:
     """Builds the library beside `compassc.targets.own_library`; the exit code of the error otherwise."""
-    try:
-        print(services.own_library(*_text()).install())
-    except CompassError as error:
-        print(render(error), file=sys.stderr)
-        return error.exit_code
-    return 0
+    return install(lambda: services.own_library(*_text()).install())

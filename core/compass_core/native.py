@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from compass_core.errors import CompassError
+from compass_core.errors import CompassError, render
 
 
 class Native:
@@ -38,9 +39,19 @@ class Native:
         """The library, loaded anew."""
         try:
             library = ctypes.CDLL(str(self._path()))
-        except (CompassError, OSError) as error:
+            for name, arguments in self._arguments.items():
+                getattr(library, name).argtypes = arguments
+        except (CompassError, OSError, AttributeError) as error:  # the last one: it has not all of them
             logging.getLogger("Compass").debug("%s: %s", self._without, error)
             return None
-        for name, arguments in self._arguments.items():
-            getattr(library, name).argtypes = arguments
         return library
+
+
+def install(build: Callable[[], Path]) -> int:
+    """Set-up of a library: `build` makes it and tells where. The exit code; an error is shown."""
+    try:
+        print(build())
+    except CompassError as error:
+        print(render(error), file=sys.stderr)
+        return error.exit_code
+    return 0

@@ -1,6 +1,8 @@
 """The cache: complete files only, under any number of writers; pruning keeps what was used last."""
 
+import contextlib
 import os
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -157,6 +159,22 @@ def test_a_cache_that_cannot_be_written_is_gone_without(caplog):
     assert (first.read_bytes(), second.read_bytes()) == (b"one", b"two")
     assert wanted.get("kind", "aa1") == first and wanted.get("kind", "cc3") is None
     assert [r.message.count("'/proc/none' cannot be written") for r in caplog.records] == [1]
+
+
+def test_threads_that_cannot_write_it_share_a_folder(caplog, monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    cache, both, make = Cache(tmp_path / "file" / "cache"), threading.Barrier(2), tempfile.mkdtemp
+
+    def made(**given):
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.1)  # both are here, if both may be
+        return make(**given)
+
+    monkeypatch.setattr(tempfile, "mkdtemp", made)
+    with ThreadPoolExecutor(2) as pool:
+        paths = [*pool.map(lambda key: cache.put("kind", key, b""), ("aa1", "bb2"))]
+    assert paths[0].parents[2] == paths[1].parents[2]
+    assert len(caplog.records) == 1
 
 
 def test_a_cache_that_is_no_folder_is_empty(tmp_path):

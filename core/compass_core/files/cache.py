@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -107,6 +108,8 @@ _compared: dict[Path, tuple[int, ...]] = {}
 """Large entries that this process found whole, and the state of their files then."""
 _instead: dict[Path, Path] = {}
 """The folders in the place of caches that cannot be written, as long as this process lasts."""
+_going = threading.Lock()
+"""Held while one of them is made."""
 
 
 class Cache:
@@ -186,23 +189,26 @@ class Cache:
         import shutil
         import tempfile
 
-        try:
-            if self.root in _instead.values():
-                raise OSError(why)
-            owner, made = os.getpid(), Path(tempfile.mkdtemp(prefix="compass-cache-"))
-        except OSError:
-            raise CompassError(
-                f"cannot write to the cache folder '{self.root}': {why}",
-                code="cache-unwritable",
-                help="name a writable folder with COMPASS_CACHE_DIR=DIR",
-            ) from None
+        with _going:
+            if self.root in _instead:  # of another thread
+                return Cache(_instead[self.root])
+            try:
+                if self.root in _instead.values():
+                    raise OSError(why)
+                owner, made = os.getpid(), Path(tempfile.mkdtemp(prefix="compass-cache-"))
+            except OSError:
+                raise CompassError(
+                    f"cannot write to the cache folder '{self.root}': {why}",
+                    code="cache-unwritable",
+                    help="name a writable folder with COMPASS_CACHE_DIR=DIR",
+                ) from None
+            _instead[self.root] = made
 
         def remove() -> None:
             if os.getpid() == owner:  # no child that was forked
                 shutil.rmtree(made, ignore_errors=True)
 
         atexit.register(remove)
-        _instead[self.root] = made
         logging.getLogger("Compass").warning(
             "the cache folder '%s' cannot be written (%s): nothing is kept there; COMPASS_CACHE_DIR=DIR names another one",
             self.root,
