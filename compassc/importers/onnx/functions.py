@@ -7,10 +7,12 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 from compassc.importers.onnx.protobuf import elem_type
-from compassc.importers.values import ModelTensor
+from compassc.importers.values import ModelTensor, Refused
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto
+
+LOSSES = ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
 
 
 def body_of(node: NodeProto, inputs: Sequence[object], opsets: Mapping[str, int]) -> FunctionProto | None:
@@ -20,6 +22,8 @@ def body_of(node: NodeProto, inputs: Sequence[object], opsets: Mapping[str, int]
 
     domain = "" if node.domain == "ai.onnx" else node.domain
     opset = opsets.get(domain, 1)
+    if not domain and node.op_type in LOSSES:
+        _check_loss([i.shape if isinstance(i, ModelTensor) else None for i in inputs])
     try:
         schema: Any = defs.get_schema(node.op_type, opset, domain)
     except defs.SchemaError:
@@ -36,6 +40,20 @@ def body_of(node: NodeProto, inputs: Sequence[object], opsets: Mapping[str, int]
         found.ParseFromString(text)
         return found if found.node else None
     return None
+
+
+def _check_loss(shapes: Sequence[tuple[object, ...] | None]) -> None:
+    """Refused where targets or weights do not fit the scores: the operators of the body would repeat them, or leave scores out."""
+    scores, *others = shapes
+    if scores is None:
+        return
+    fitting = (scores[:1] + scores[2:], scores[1:2])
+    for what, wanted, shape in zip(("targets", "weights"), fitting, others):
+        if shape is None:
+            continue
+        pairs = [(a, b) for a, b in zip(wanted, shape) if isinstance(a, int) and isinstance(b, int)]
+        if len(shape) != len(wanted) or any(a != b for a, b in pairs):
+            raise Refused(f"its {what} are {list(shape)}, of scores {list(scores)} they are {list(wanted)}")
 
 
 def _fitting(versions: Sequence[int], opset: int) -> int:

@@ -64,6 +64,8 @@ def tf_idf_vectorizer(
     columns, size = np.asarray(ngram_indexes), max(ngram_indexes) + 1
     if columns.min() < 0 or columns.size != sum(map(len, levels)):
         raise Refused(f"it has {columns.size} indexes for {sum(map(len, levels))} n-grams")
+    if len(set(ngram_indexes)) < columns.size:
+        raise Refused("several of its n-grams have one index")
     rows, total, first = x if x.rank == 2 else b.unsqueeze(x, [0]), None, 0
     for n, grams in enumerate(levels, 1):
         at, first = columns[first : first + len(grams)], first + len(grams)
