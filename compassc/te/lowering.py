@@ -99,6 +99,11 @@ def _same(a: object, b: object) -> bool:
     return a is b or (type(a) is type(b) and isinstance(a, (bool, int, str)) and a == b)
 
 
+_PARTED = (list, tuple, dict, set, frozenset, Stage, Operation, Group, Annotation, Tensor, IterVar, Range)
+_WHOLE: set[type] = set()
+"""Classes of parts of schedules, met so far, that have no parts themselves, as most have none."""
+
+
 def _state(schedule: Schedule, args: Sequence[object], machine: Machine) -> list[object]:
     """All that a kernel follows from, one after another."""
     found: list[object] = [type(machine)]
@@ -106,6 +111,11 @@ def _state(schedule: Schedule, args: Sequence[object], machine: Machine) -> list
     todo: list[object] = [vars(machine), list(args), schedule.groups, schedule.stages]
     while todo:
         part = todo.pop()
+        if type(part) in _WHOLE:
+            found.append(part)
+            continue
+        if not isinstance(part, _PARTED):
+            _WHOLE.add(type(part))
         found.append(part if not isinstance(part, (list, tuple, dict, set, frozenset)) else len(part))
         if isinstance(part, (list, tuple, set, frozenset)):
             todo += part
