@@ -28,6 +28,12 @@ class _Numbers(dict[Expr, int]):
             shape = (e.op, self[e.a], self[e.b])
         elif type(e) is IntImm:
             shape = (e.dtype, e.value)
+        elif type(e) is E.BufferLoad:
+            b, mask = e.buffer, None if e.mask is None else self[e.mask]
+            extents, indices = tuple([self[x] for x in b.shape]), tuple([self[x] for x in e.indices])
+            shape = (E.BufferLoad, self[b.data], b.dtype, extents, indices, mask)
+        elif type(e) is E.Cast:
+            shape = (E.Cast, e.dtype, self[e.value])
         elif type(e) is E.FloatImm:
             shape = (E.FloatImm, e.dtype, repr(e.value))
         else:
@@ -109,6 +115,8 @@ def may_be_reported(e: Expr) -> bool:
 
 def variables(e: Expr) -> set[Var]:
     """The variables an expression mentions, storage variables of its loads included."""
+    if type(e) in E.LEAVES:
+        return {e} if type(e) is Var else set()
     return {x for x in _walk(e) if type(x) is Var}
 
 

@@ -36,7 +36,7 @@ class _Statements(StatementRewriter):
 
 def _named(s: Stmt, loads: bool) -> list[Stmt]:
     """A statement, after the variables for what it has more than once."""
-    if not all(is_pure(e) for e in s.exprs()):
+    if not s.flags & E.F_VECTOR or not all(is_pure(e) for e in s.exprs()):
         return [s]
     parts = _Parts(s, loads)
     for e in s.exprs():
@@ -61,6 +61,8 @@ class _Parts:
         return is_part(e) or (self.loads and isinstance(e, E.BufferLoad) and e.dtype.is_vector)
 
     def count(self, e: Expr) -> None:
+        if not e.flags & E.F_VECTOR:
+            return
         if is_part(e):
             key = self.interner.key(e)
             self.uses[key] += 1
@@ -73,6 +75,8 @@ class _Parts:
 
     def put(self, e: Expr) -> Expr:
         """An expression of the variables, which are defined where they are needed first."""
+        if not e.flags & E.F_VECTOR:
+            return e
         key = self.interner.key(e) if self._is_named(e) else None
         if key in self.names:
             return self.names[key]

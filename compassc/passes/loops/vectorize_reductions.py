@@ -76,6 +76,14 @@ class _Promote(Scoped):
         super().__init__(f)
         self.sums_of_halves = sums_of_halves
         """Whether products of halves can be added four at a time."""
+        self._mentioned: dict[Expr, set[Var]] = {}
+
+    def mentioned(self, e: Expr) -> set[Var]:
+        """The variables in an expression: each loop around asks for them again."""
+        found = self._mentioned.get(e)
+        if found is None:
+            found = self._mentioned[e] = variables(e)
+        return found
 
     def body(self, body: Body) -> Body:
         made: list[Stmt] = []
@@ -105,8 +113,11 @@ class _Promote(Scoped):
         """A loop (None: statements that are run once) with the places that it accumulates in as variables; empty where
         there are none."""
         inside = set(defined_vars(body)) | ({s.loop_var} if s is not None else set())
+        seen = _Places(self, inside, _changing(body))
+        if not seen.may_have_any(body):
+            return []
         mark = self.facts.mark()
-        places = _Places(self, inside, _changing(body)).of(body)
+        places = seen.of(body)
         if s is not None:
             self.enter(s)
         chosen = [p for p in places if self._promotable(p, places, s is None)]
@@ -202,7 +213,8 @@ def _updates(s: Stmt) -> bool:
         return True
     if not isinstance(s, S.BufferStore):
         return False
-    return any(isinstance(e, E.BufferLoad) and e.buffer.data is s.buffer.data for e in walk_exprs(s.value))
+    loads = walk_exprs(s.value, E.F_LOAD)
+    return any(isinstance(e, E.BufferLoad) and e.buffer.data is s.buffer.data for e in loads)
 
 
 def _lanes(update: LaneUpdate) -> int:
@@ -220,6 +232,10 @@ def _changing(body: Body) -> set[Var]:
     return found
 
 
+def _parts(indices: tuple[Expr, ...], mask: Expr | None) -> list[Expr]:
+    return [*indices, *([] if mask is None else [mask])]
+
+
 class _Places:
     """The places that a loop accesses and does not change; `other`: arrays with accesses of another kind."""
 
@@ -229,6 +245,25 @@ class _Places:
         self.other: set[Var] = set()
         self.shared_out = 0
         """How many loops around are shared out over the TECs, of which each runs some turns or none."""
+
+    def may_have_any(self, body: Body) -> bool:
+        """Whether there is a place, for what is not stored to is none, without a look at all that is loaded."""
+        stores = [s for s in walk_stmts(body) if isinstance(s, (S.BufferStore, LaneUpdate))]
+        for s in stores:
+            self._is_other(s.buffer, _parts(s.indices, s.mask if isinstance(s, S.BufferStore) else None))
+        return any(s.buffer.data not in self.other for s in stores)
+
+    def _is_other(self, buffer: Buffer, parts: list[Expr]) -> bool:
+        """Whether an array has an access that is at no place."""
+        if buffer.data in self.other:
+            return True
+        moves = buffer.data in self.inside
+        for e in parts:
+            found = self.at.mentioned(e)
+            moves |= bool(e.flags & E.F_LOAD) or not (self.inside.isdisjoint(found) and self.changing.isdisjoint(found))
+        if moves:
+            self.other.add(buffer.data)
+        return moves
 
     def of(self, body: Body) -> list[_Place]:
         self._walk(body, [])
@@ -270,11 +305,7 @@ class _Places:
                 stack += e.children()
 
     def _note(self, buffer: Buffer, indices: tuple[Expr, ...], mask: Expr | None, guards: list[Expr]) -> _Place | None:
-        parts = [*indices, *([] if mask is None else [mask])]
-        mentioned = {v for e in parts for v in variables(e)}
-        loads = any(isinstance(x, E.BufferLoad) for e in parts for x in walk_exprs(e))
-        if loads or buffer.data in self.inside or mentioned & self.inside or mentioned & self.changing:
-            self.other.add(buffer.data)
+        if self._is_other(buffer, _parts(indices, mask)):
             return None
         key = self.at.facts.interner.key
         name = (
@@ -284,7 +315,8 @@ class _Places:
             None if mask is None else key(mask),
         )
         place = self.found.setdefault(name, _Place(buffer, indices, mask))
-        fixed = [g for g in guards if not variables(g) & (self.inside | self.changing) and not g.flags & E.F_LOAD]
+        moving = self.inside | self.changing
+        fixed = [g for g in guards if moving.isdisjoint(self.at.mentioned(g)) and not g.flags & E.F_LOAD]
         known = fixed if not place.stores and not place.loads else place.guards
         here = {key(g) for g in fixed}
         place.guards = [] if self.shared_out else [g for g in known if key(g) in here]
