@@ -16,7 +16,7 @@ from pathlib import Path
 
 from compass_core.confine import Limits, Permissions, child, parent
 from compass_core.hostcc import command
-from compass_core.hostcc.clang import LARGE_PAGES
+from compass_core.hostcc.clang import ALLOCATION
 
 SOURCE = Path(__file__).with_suffix(".c")
 _READY_SECONDS = 30.0
@@ -123,7 +123,7 @@ class Served:
         """Where the output and the status of a call will be; None where there is nobody to be called."""
         if line[0] not in self._names or "" in line or not self._is_served():
             return None
-        return self._sent([str(folder), *line, "", *_variables(LARGE_PAGES | os.environ)], 1)
+        return self._sent([str(folder), *line, "", *_variables(ALLOCATION | os.environ)], 1)
 
     def _is_served(self) -> bool:
         with self._lock:
@@ -162,7 +162,7 @@ class Served:
         with its:
             self._process = subprocess.Popen(
                 [self._program, "--version"],
-                env={**LARGE_PAGES, **os.environ, **served, "LD_PRELOAD": str(library), "LD_BIND_NOW": "1"},
+                env={**ALLOCATION, **os.environ, **served, "LD_PRELOAD": str(library), "LD_BIND_NOW": "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=(its.fileno(),),

@@ -14,7 +14,7 @@ from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, ToolchainError
 from compass_core.files.cache import key_of
 from compass_core.hostcc import host
-from compass_core.hostcc.clang import LARGE_PAGES, Clang
+from compass_core.hostcc.clang import ALLOCATION, Clang
 
 _LANGUAGE = (
     "-cl-std=CL1.2",
@@ -200,7 +200,7 @@ def run(
         process = subprocess.Popen(
             command,
             cwd=folder,
-            env=LARGE_PAGES | os.environ,
+            env=ALLOCATION | os.environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -20,7 +20,7 @@ from compass_core.elf.elf64 import with_section
 from compass_core.errors import CompassError, ToolchainError
 from compass_core.files.cache import Cache, key_of
 from compass_core.hostcc import command, divisions, host, pch, provenance
-from compass_core.hostcc.clang import LARGE_PAGES, Clang, find_clang
+from compass_core.hostcc.clang import ALLOCATION, Clang, find_clang
 from compass_core.hostcc.objects import FROM_REPRESENTATION, TO_REPRESENTATION
 from compass_core.hostcc.sources import SECTION, Source, section_content
 from compass_core.namedtuple import NamedTuple
@@ -146,7 +146,7 @@ def _clang(
     )
     folders = dict.fromkeys(os.path.dirname(os.path.abspath(path)) for path in libraries)
     data = text.encode(errors="surrogateescape")
-    environment = LARGE_PAGES | {"LC_ALL": "C", "LD_LIBRARY_PATH": ":".join(folders)}
+    environment = ALLOCATION | {"LC_ALL": "C", "LD_LIBRARY_PATH": ":".join(folders)}
     try:
         done = confine.run(line, data, permissions, limits, environment)
     except confine.NotConfined as refused:
