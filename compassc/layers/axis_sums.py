@@ -25,6 +25,9 @@ more."""
 FEW = 4
 """Elements behind the axes, or joined where there are none, up to which kernels by hand, whose lanes are of many rows, have up to
 75 % fewer cycles: schedules have no other lanes than these."""
+JOINED = 5
+"""Elements that are joined, times 2 for each element behind the axes, from which on kernels by hand have up to 50 % fewer cycles
+for so `FEW` of these, however few rows there are: schedules work on those behind alone, an element that is joined at a time."""
 
 
 def goes_in_rows(shape: Sequence[int], axes: Sequence[int]) -> bool:
@@ -32,7 +35,7 @@ def goes_in_rows(shape: Sequence[int], axes: Sequence[int]) -> bool:
     behind = [n for n in shape[max(axes) + 1 :] if n > 1]
     joined = prod(shape[a] for a in axes)
     rows = prod(n for a, n in enumerate(shape[: max(axes)]) if a not in axes)
-    if rows >= LANES and (prod(behind) if behind else joined) <= FEW:
+    if (prod(behind) if behind else joined) <= FEW and (rows >= LANES or (behind and joined >= JOINED << prod(behind))):
         return False
     broad = prod(behind) >= BROAD and behind[-1] % LANES == 0 and joined <= LONG
     return prod(behind) < ALIKE or broad

@@ -33,7 +33,7 @@ FLOATS = ("float32", "float16", "bfloat16")
 @pytest.mark.parametrize("kind", ["RMSNorm", "Softmax"])
 def test_what_has_fewer_cycles_comes_first(kind, tmp_path):
     """By hand where lanes are what lies behind the axis, by schedule along rows."""
-    for shape, axis in (((2, 12, 33), 1), ((9, 24), 1), ((32, 12, 4), 1), ((32, 12, 5), 1)):
+    for shape, axis in (((2, 12, 33), 1), ((9, 24), 1), ((32, 12, 4), 1), ((32, 12, 5), 1), ((4, 64, 2), 1)):
         x, y = (tensor(n, shape, "float32") for n in "xy")
         given = {"axis": axis} if kind == "Softmax" else {"axis": [axis]}
         weights = {} if kind == "Softmax" else {"weights": np.ones(shape[axis], "float32")}
