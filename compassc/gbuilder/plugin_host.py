@@ -5,7 +5,6 @@ Plugins are the user's code: whatever they raise becomes a CompassError that nam
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 import threading
@@ -13,9 +12,10 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from compass_core.errors import CompassError, Span, together
+from compass_core.lazy import LazyModule
 from compass_core.namedtuple import NamedTuple
 from compassc.gbuilder.memory import owner
 from compassc.gbuilder.nodes import Node, Nodes
@@ -28,6 +28,11 @@ from compassc.gbuilder.plugin_api import (
     plugin_modules,
 )
 from compassc.graph import Layer
+
+if TYPE_CHECKING:
+    import difflib
+else:  # an error needs it
+    difflib = LazyModule("difflib")
 
 T = TypeVar("T")
 PREFIX = "aipubt_"

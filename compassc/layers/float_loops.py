@@ -16,10 +16,10 @@ import numpy as np
 
 from compass_core.addresses import address
 from compass_core.arrays import Array
+from compass_core.lazy import LazyModule
 from compass_core.namedtuple import NamedTuple
 from compass_core.native import Native, install
 from compassc.layers.windows import Window
-from compassc.ops.lazy import LazyModule
 
 if TYPE_CHECKING:
     from compassc.targets import host_math

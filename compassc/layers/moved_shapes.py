@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
+from compass_core.lazy import LazyModule
 from compassc.graph import Layer, LayerError
 from compassc.layers.families.movement.reference import PAD_MODES, kept_of, slice_indices
-from compassc.ops.lazy import LazyModule
 
 if TYPE_CHECKING:
     from compassc.layers.families.normalise import reference as norms

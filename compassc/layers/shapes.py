@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from compass_core.lazy import LazyModule
 from compassc.graph import Layer, LayerError
 from compassc.layers import moved_shapes as moved
 from compassc.layers.declare import LayerType, consistent, find_type
 from compassc.layers.families.movement.reference import gathered
 from compassc.layers.windows import window_of
 from compassc.operators.patterns import PatternKind
-from compassc.ops.lazy import LazyModule
 
 if TYPE_CHECKING:
     from compassc.layers.families.recurrent import reference as recurrences

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from compass_core.arrays import Array
+from compass_core.lazy import np
 
 from ..ir import exprs as E
 from ..ir.dtypes import DataType
@@ -26,7 +27,6 @@ from .exact import (
     wrapped,
 )
 from .example import Example, binary, unary
-from .lazy import np
 from .rules import (
     ALL,
     FLOAT32,

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from compass_core.arrays import Array
+from compass_core.lazy import np
 
 from ..ir.dtypes import DataType, make_dtype
 from .core import Cost, Definition, Op, value_op
 from .exact import bit_length, clipped, fitted, narrowed, of_bits, ones, reversed_bits, shifted, unsigned, wide, wrapped
 from .example import Example, binary, unary
-from .lazy import np
 from .rules import INTS, MASKS, SIGNED, Lanewise, Scalars, bool_type, kinds
 from .typing import Operand, Typed, out_sign_dtype, type_error
 

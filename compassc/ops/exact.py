@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from compass_core.arrays import Array
+from compass_core.lazy import LazyModule, np
 
 from ..ir.dtypes import DataType
-from .lazy import LazyModule, np
 from .numeric import np_dtype
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from compass_core.arrays import Array
+from compass_core.lazy import np
 
 from ..ir import exprs as E
 from ..ir.dtypes import STORAGE, DataType, make_dtype
@@ -15,7 +16,6 @@ from .args import dtype_arg, kind_of, lanes_arg
 from .arithmetic import vadd
 from .core import Cost, Let, Part, convert, get, imm, scalar_cast, special_op, value_op
 from .example import Example, unary
-from .lazy import np
 from .rules import ALL, Lanewise
 from .typing import check_literal, is_literal, type_error
 

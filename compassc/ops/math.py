@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable
 
 from compass_core.arrays import Array
+from compass_core.lazy import np
 
 from ..ir.dtypes import DataType
 from .core import Cost, Definition, Op, Spelling, value_op
 from .exact import double, quotient, rounded, wide, wrapped
 from .example import Example, binary, unary
-from .lazy import np
 from .rules import FLOATS, INTS, SCALAR_FLOATS, Lanewise, Scalars
 
 GROUP = "Math"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 from compass_core.arrays import Array, NumpyDType
+from compass_core.lazy import np
 
 from ..ir.dtypes import FLOAT32, DataType
-from .lazy import np
 
 _I32_MIN, _I32_MAX, _U32_MAX = -(1 << 31), (1 << 31) - 1, (1 << 32) - 1
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError
+from compass_core.lazy import np
 
 from ..ir import exprs as E
 from ..ir.dtypes import BOOL, INT32, STORAGE, VECTOR_BITS, DataType
@@ -14,7 +15,6 @@ from .core import Cost, Part, build_mask, imm, operand_of, special_op, value_op
 from .core import convert as converted
 from .exact import chosen, half_of
 from .example import Example, unary
-from .lazy import np
 from .typing import Operand, Typed, broadcast_group, is_literal, same_sign, type_error
 
 GROUP = "Permutation"

@@ -14,13 +14,13 @@ from typing import Any
 
 from compass_core.arrays import Array
 from compass_core.errors import CompassError, Span
+from compass_core.lazy import np
 
 from ...ir import exprs as E
 from ...ir import stmts as S
 from ...ir.dtypes import DataType, PointerType, Type
 from ...ir.visit import all_exprs, walk_exprs
 from ...ops.core import get
-from ...ops.lazy import np
 from ...ops.numeric import convert, np_dtype
 from . import memory as M
 from .memory import OutOfBounds

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 else:
-    from ...ops.lazy import np
+    from compass_core.lazy import np
 
 UNSET = 77
 """Every byte of memory that nobody wrote."""

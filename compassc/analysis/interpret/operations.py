@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 else:
-    from ...ops.lazy import np
+    from compass_core.lazy import np
 
 Run = Callable[..., Any]
 

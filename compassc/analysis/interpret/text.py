@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from compass_core.errors import Span
+from compass_core.lazy import np
 from compass_core.operators import OPERATORS
 
 from ...ir import exprs as E
@@ -16,7 +17,6 @@ from ...ir import stmts as S
 from ...ir.dtypes import DataType, PointerType, Type
 from ...ir.rules import method, table
 from ...ir.visit import all_exprs, walk_stmts
-from ...ops.lazy import np
 from ...ops.numeric import np_dtype
 from ..structure import variables
 from . import operations
