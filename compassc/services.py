@@ -38,6 +38,8 @@ apply_history_best = Service()
 """`(*paths)`, a context: builds take the best of these records too."""
 best_choices = Service()
 """`(layers, target) -> Mapping[str, str] | None`: the choices of a kernel that are best on record."""
+are_others_on_record = Service()
+"""`() -> bool`: whether builds take other records than those of the package."""
 best_schedule = Service()
 """`(outputs, target) -> Schedule | None`: the schedule of operators that is best on record."""
 default_schedule = Service()

@@ -11,7 +11,8 @@ from compassc.graph import Layer, LayerError
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.declare import evaluate
 from compassc.layers.element_copies import copied_whole
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.kernel import Kernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.vectors import bits_of
 
 

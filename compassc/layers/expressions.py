@@ -17,8 +17,8 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import FLOAT_TYPES, numpy_dtype
 from compassc.ir.errors import ExpressionError
 from compassc.layers.declare import consistent, evaluate, type_of
+from compassc.layers.kernel import Kernel
 from compassc.layers.layer_checks import check
-from compassc.layers.layer_kernel import Kernel
 from compassc.layers.stored_weights import with_real_weights
 from compassc.operators.declare import sizes
 from compassc.operators.expressions import Expressions

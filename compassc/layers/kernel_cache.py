@@ -6,18 +6,21 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+import compass_core
 from compass_core import VERSION, files, switches, targets
 from compass_core.files.cache import Cache, key_of
 from compass_core.hostcc import host, pch
 from compass_core.hostcc.clang import find_clang
 from compass_core.hostcc.command import headers_hash, kernel_flags
-from compassc.layers.layer_kernel import Kernel
+from compassc.layers.kernel import CachedKernel, Kernel
 
 if TYPE_CHECKING:
     from compassc.ir.stmts import PrimFunc
@@ -39,6 +42,10 @@ _COMPILER = (
 )
 """The parts of this package that compile a kernel's text. Those that make kernels as IR are no part of it: what they make
 is what their text means."""
+NO_MAKERS = ("cli", "compat", "evaluation", "importers", "models", "onnx_backend", "quantizer", "relay")
+"""The parts of this package that making a kernel has no use for."""
+_BUILT = ("__pycache__", "_lib")
+"""Folders of what is built of the files beside them."""
 
 
 class KernelCache:
@@ -52,6 +59,11 @@ class KernelCache:
         self._cache = Cache() if switches.CACHE.get() else None
         self._compiler = "" if self._cache is None else compiler_identity()
 
+    @property
+    def cache(self) -> Cache | None:
+        """Where objects are kept; None where they are not."""
+        return self._cache
+
     def prepare(self) -> None:
         """Has the precompiled header made meanwhile, where there is none: it takes clang longer than any kernel."""
         if self._cache is None:  # clang may not be needed, and is not looked for yet
@@ -59,23 +71,30 @@ class KernelCache:
         clang = find_clang()
         pch.begin(clang, kernel_flags(clang, targets.load(self._target).define), Cache())
 
-    def known(self, kernel: Kernel) -> bool:
+    def known(self, kernel: Kernel | CachedKernel) -> bool:
         """Whether the object is there without a compiler."""
         if kernel.name not in self._made and self._cache is not None:
-            kept = self._cache.get("layer", self._key(kernel))
+            kept = self._cache.get("layer", self.key_of_object(kernel))
             if kept is not None:
                 self._made[kernel.name] = kept
         return kernel.name in self._made
 
-    def object_of(self, kernel: Kernel) -> Path:
+    def object_of(self, kernel: Kernel | CachedKernel) -> Path:
         """The object file of a kernel. CompassError when the compiler refuses it."""
         if not self.known(kernel):
-            self._made[kernel.name] = self._compiled(kernel)
+            self._made[kernel.name] = self._compiled(_whole(kernel))
         return self._made[kernel.name]
 
-    def function_of(self, kernel: Kernel) -> Any:
+    def function_of(self, kernel: Kernel | CachedKernel) -> Any:
         """The kernel as a function of the DSL."""
-        return function_of(kernel, self._source(kernel))
+        made = _whole(kernel)
+        return function_of(made, self._source(made))
+
+    def key_of_object(self, kernel: Kernel | CachedKernel) -> str:
+        """The key of the object of a kernel in the cache."""
+        if isinstance(kernel, CachedKernel):
+            return kernel.object_key
+        return key_of("2", self._target, kernel.text, self._compiler, *map(_state_of, sorted(kernel.modules)))
 
     def _compiled(self, kernel: Kernel) -> Path:
         from compassc.dsl import BuildManager
@@ -84,7 +103,7 @@ class KernelCache:
         function = program_of(kernel, self._source(kernel))
         BuildManager(self._target).gen_op_lib(function, kernel.name, str(path))
         if self._cache is not None:
-            self._cache.put("layer", self._key(kernel), path.read_bytes())
+            self._cache.put("layer", self.key_of_object(kernel), path.read_bytes())
         return path
 
     def _source(self, kernel: Kernel) -> Path:
@@ -94,8 +113,9 @@ class KernelCache:
             return files.write(self._folder / f"{kernel.name}.py", kernel.text)
         return self._cache.put("kernel", f"{key_of(kernel.text)}.py", kernel.text.encode())
 
-    def _key(self, kernel: Kernel) -> str:
-        return key_of("2", self._target, kernel.text, self._compiler, *map(_state_of, sorted(kernel.modules)))
+
+def _whole(kernel: Kernel | CachedKernel) -> Kernel:
+    return kernel.whole if isinstance(kernel, CachedKernel) else kernel
 
 
 def compiler_identity() -> str:
@@ -103,6 +123,12 @@ def compiler_identity() -> str:
     embeds = str(switches.EMBED_SOURCE.get())
     features = host.current().features
     return key_of(find_clang().identity, headers_hash(), host.triple(), features, embeds, _own_identity())
+
+
+def maker_identity() -> str:
+    """A key that differs between toolchains whose kernels of layers may differ: that of the compiler, and the state of all
+    that makes kernels."""
+    return key_of(compiler_identity(), _makers())
 
 
 @cache
@@ -113,22 +139,36 @@ def _own_identity() -> str:
 
 
 @cache
+def _makers() -> str:
+    """The part of `maker_identity` for this package and what it stands on."""
+    here, core = Path(__file__).parents[1], Path(compass_core.__file__).parent
+    return key_of(np.__version__, *_states(str(here), "", (*_BUILT, *NO_MAKERS)), *_states(str(core), "core"))
+
+
+@cache
 def _state_of(module: str) -> str:
     """The state of a module's file."""
     name = f"{module.replace('.', '/')}.py"
     return next(_states(str(Path(__file__).parents[2] / name), name))
 
 
-def _states(place: str, name: str) -> Iterator[str]:
+def _states(place: str, name: str, without: Sequence[str] = _BUILT) -> Iterator[str]:
     """The state of a file of Python, or of all in a folder, by name. All builds ask for hundreds of them, which as `Path`s
     take three times as long."""
     if place.endswith(".py"):
-        status = os.stat(place)
-        yield f"{name} {status.st_size} {status.st_mtime_ns}"
-    elif os.path.isdir(place):
-        for inner in sorted(os.listdir(place)):
-            if inner != "__pycache__":
-                yield from _states(f"{place}/{inner}", f"{name}/{inner}")
+        yield _state(name, os.stat(place))
+        return
+    with os.scandir(place) as found:
+        entries = sorted([(entry.name, entry) for entry in found])
+    for inner, entry in entries:
+        if not entry.is_dir():
+            yield _state(f"{name}/{inner}", entry.stat())
+        elif inner not in without:
+            yield from _states(entry.path, f"{name}/{inner}")
+
+
+def _state(name: str, status: os.stat_result) -> str:
+    return f"{name} {status.st_size} {status.st_mtime_ns}"
 
 
 _modules = threading.Lock()

@@ -17,8 +17,9 @@ from compassc.layers.choices import choose, is_asked, recorded, wanted
 from compassc.layers.declare import consistent, find_type, type_of
 from compassc.layers.emit import as_stored
 from compassc.layers.empty_kernels import kernel_of_nothing
+from compassc.layers.kernel import Kernel
 from compassc.layers.layer_checks import check
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.machine import configuration, settled
 from compassc.layers.stored_weights import with_real_weights
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
-from functools import cache, cached_property
+from functools import cache
 from typing import TypeVar, cast
 
 import numpy as np
 
 from compass_core.arrays import Array
 from compass_core.bounded import Bounded
-from compass_core.dataclass import dataclass
 from compass_core.namedtuple import NamedTuple
 from compassc.build import (
     Address,
@@ -33,55 +30,15 @@ from compassc.dsl import script as S
 from compassc.graph import LayerError, Tensor
 from compassc.ir.dtypes import FLOAT32, INT32, DataType, PointerType, bool_of, dtype, pointer_type
 from compassc.ir.exprs import Var
-from compassc.ir.stmts import PrimFunc
 from compassc.language.functions import Macro
 from compassc.layers.arranged import Arranged
+from compassc.layers.kernel import Kernel
 from compassc.layers.machine import Share, configuration
 from compassc.layers.vectors import LANE_KINDS, LANES, WIDE, bits_of, load, narrow, pointee, wide_kind
 
 T = TypeVar("T")
 TABLES = Share(2)
 """LSRAM for the tables of a kernel."""
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """A finished kernel: its text, and the arguments in the order of its parameters.
-
-    `make`: gives the IR of one that was made as such; its text means the same. The parser makes that of all others.
-    `modules`: those whose functions and macros the text calls. `read`: gives the text with the line of Python that made
-    each line.
-    """
-
-    text: str
-    arguments: tuple[Tensor | Array | Arranged | int | float, ...]
-    make: Callable[[], PrimFunc] | None = field(default=None, compare=False)
-    modules: tuple[str, ...] = field(default=(), compare=False)
-    read: Callable[[], str] | None = field(default=None, compare=False)
-    is_program: bool = True
-    """Whether the text is a program in the DSL, and not that of the IR."""
-
-    @cached_property
-    def function(self) -> PrimFunc | None:
-        """The IR of a kernel that was made as such."""
-        return self.make() if self.make else None
-
-    @property
-    def listing(self) -> str:
-        """The text for whoever wants to read it."""
-        return self.read() if self.read else self.text
-
-    def call(self, tensors: Mapping[str, Array]) -> list[Array | int | float]:
-        """The arguments of a call, with arrays for its tensors by name."""
-        return [
-            tensors[a.name] if isinstance(a, Tensor) else a.array if isinstance(a, Arranged) else a
-            for a in self.arguments
-        ]
-
-    @cached_property
-    def name(self) -> str:
-        """A name that identifies the kernel."""
-        return "layer_" + hashlib.sha256(self.text.encode()).hexdigest()[:12]
 
 
 _variable = cache(Var)

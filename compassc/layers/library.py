@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from compass_core.arrays import Array, content_of
 from compass_core.errors import CompassError
 from compass_core.files import claims
 from compass_core.files.pieces import Pieces
+from compass_core.lazy import LazyModule
 from compass_core.namedtuple import NamedTuple
 from compass_core.progress import told
 from compassc.gbuilder import plugin_api
@@ -33,12 +34,18 @@ from compassc.graph import Layer, Tensor
 from compassc.graph.launches import Launch, Launches, read_launches
 from compassc.layers.arranged import Arranged
 from compassc.layers.families import FAMILY_OF
+from compassc.layers.kernel import CachedKernel, Kernel
 from compassc.layers.kernel_cache import KernelCache
-from compassc.layers.launches import JOIN, group
-from compassc.layers.launches._requested import as_told
-from compassc.layers.layer_kernel import Kernel
+from compassc.layers.plan_cache import PlanCache
 from compassc.layers.views import make_views
-from compassc.pass_manager import PassOptions
+
+if TYPE_CHECKING:
+    from compassc import pass_manager
+    from compassc.layers import launches
+    from compassc.layers.launches import _requested as requested
+else:  # a build by a plan needs none of them
+    launches, pass_manager = LazyModule("compassc.layers.launches"), LazyModule("compassc.pass_manager")
+    requested = LazyModule("compassc.layers.launches._requested")
 
 STACK = 0x10000
 """Bytes of stack of a task: all LSRAM arrays of a kernel and its frames."""
@@ -103,7 +110,7 @@ class GroupPlugin(BuilderOpPlugin):
 class LayerLibrary:
     """Takes layers of a graph; kernels that are not known yet are compiled in `folder`, on all processors.
 
-    `fuse`: layers join. `passes`: how they are grouped. `launches`: the groups, where they are known already.
+    `fuse`: layers join. `passes`: how they are grouped. `known`: the groups, where they are known already.
     """
 
     def __init__(
@@ -111,16 +118,14 @@ class LayerLibrary:
         folder: Path,
         target: str,
         fuse: bool = True,
-        passes: PassOptions | None = None,
-        launches: Callable[[Launches], Launches] | None = None,
+        passes: pass_manager.PassOptions | None = None,
+        known: Callable[[Launches], Launches] | None = None,
     ) -> None:
         self._target = target
         self._objects = KernelCache(folder, target)
-        passes = passes or PassOptions()
-        self._known = launches
-        self._passes = (
-            passes if fuse and launches is None else replace(passes, disabled=frozenset((*passes.disabled, JOIN)))
-        )
+        self._known, self._fuse, self._passes = known, fuse, passes
+        cache = self._objects.cache if known is None and passes is None else None
+        self._plans = None if cache is None else PlanCache(self._objects, cache, target, fuse)
         self.on_aiff: list[OnAiff] = []
 
     @property
@@ -143,7 +148,7 @@ class LayerLibrary:
         tensors = [t for n in graph.nodes for t in (*n.inputs, *n.outputs)]
         owners = {t.name: owner(t).name for t in tensors}
         program = Launches(graph.graph, single, owners, self._target)
-        made = group(program if self._known is None else self._known(program), self._passes)
+        made = self._grouped(program)
         by_name = {n.name: n for n in graph.nodes}
         groups: Groups = []
         refused: dict[int, str] = {}
@@ -151,12 +156,24 @@ class LayerLibrary:
             members = [by_name[layer.name] for layer in launch.layers]
             if launch.refused:
                 refused |= {id(n): launch.refused for n in members}
-            elif isinstance(launch.kernel, Kernel):
+            elif isinstance(launch.kernel, (Kernel, CachedKernel)):
                 plugin = GroupPlugin(self._work(launch.kernel, members), launch)
                 groups.append((Plugin(plugin, Path(__file__)), members))
         return groups, refused
 
-    def _work(self, kernel: Kernel, nodes: Sequence[Node]) -> KernelCall:
+    def _grouped(self, program: Launches) -> Launches:
+        """The launches of a program of single layers: those of a known plan, or made."""
+        return self._made(program) if self._plans is None else self._plans.grouped(program, self._made)
+
+    def _made(self, program: Launches) -> Launches:
+        passes = self._passes or pass_manager.PassOptions()
+        if self._known is not None:
+            program = self._known(program)
+        if self._known is not None or not self._fuse:
+            passes = replace(passes, disabled=frozenset((*passes.disabled, launches.JOIN)))
+        return launches.group(program, passes)
+
+    def _work(self, kernel: Kernel | CachedKernel, nodes: Sequence[Node]) -> KernelCall:
         """The call of a kernel of layers."""
         tensors = {t.name: t for n in nodes for t in (*n.inputs, *n.outputs)}
         args: list[object] = []
@@ -218,4 +235,4 @@ def _known(options: GraphOptions) -> Callable[[Launches], Launches] | None:
     else:
         claims.reads(given)
         groups, path = read_launches(files.read_text(given), str(given)), str(given)
-    return lambda program: as_told(program, groups, path)
+    return lambda program: requested.as_told(program, groups, path)

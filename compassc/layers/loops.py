@@ -13,8 +13,9 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.ir.dtypes import INT32
 from compassc.layers.broadcast import common_shape
 from compassc.layers.byte_functions import runs
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import compute
-from compassc.layers.layer_kernel import Kernel, Lanes, LayerKernel, tail
+from compassc.layers.layer_kernel import Lanes, LayerKernel, tail
 from compassc.layers.machine import Share
 from compassc.layers.streams import Stream, Streams, Transfer, Turn, bytes_of
 from compassc.layers.vectors import LANE_KINDS, LANES, narrow, pointee, shared_part

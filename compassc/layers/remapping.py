@@ -16,7 +16,8 @@ from compassc.build import Address, Expression, Pointer, Value, either
 from compassc.dsl import script as S
 from compassc.graph import LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
-from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
+from compassc.layers.kernel import Kernel
+from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.machine import Share
 from compassc.layers.vectors import LANES, bits_of, everywhere
 

@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compass_core import switches
+from compass_core.lazy import LazyModule
 
 if TYPE_CHECKING:
     from compassc.graph import Layer
     from compassc.te.schedule import Schedule
     from compassc.te.tensor import Tensor
+    from compassc.tuning import history
+else:
+    history = LazyModule("compassc.tuning.history")
 
 
 @cache
@@ -32,6 +36,13 @@ def may_be_on_record(name: str = "") -> bool:
     if "compassc.tuning.history" in sys.modules or switches.TUNING.get():
         return True
     return f'"{name}"' in _shipped() if name else bool(_shipped())
+
+
+def are_others_on_record() -> bool:
+    """Whether builds here and now take other records than those of the package."""
+    if "compassc.tuning.history" not in sys.modules:
+        return bool(switches.TUNING.get())
+    return history.has_others()
 
 
 def best_choices(layers: Sequence[Layer], target: str) -> Mapping[str, str] | None:

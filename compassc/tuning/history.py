@@ -135,6 +135,11 @@ def sources() -> list[Path]:
     return [*_files.get(), *own, *_shipped()]
 
 
+def has_others() -> bool:
+    """Whether records are taken from other places than the package, too."""
+    return bool(_files.get() or switches.TUNING.get())
+
+
 @cache
 def _shipped() -> Sequence[Path]:
     """The package's own files."""

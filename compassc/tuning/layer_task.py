@@ -19,9 +19,9 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import INTEGER_TYPES, numpy_dtype
 from compassc.layers.choices import deciding
 from compassc.layers.declare import BOUNDS, evaluate, type_of
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernel_cache import KernelCache
 from compassc.layers.kernels import kernel_of
-from compassc.layers.layer_kernel import Kernel
 from compassc.layers.machine import planned_for
 from compassc.tuning.history import history
 from compassc.tuning.records import Record

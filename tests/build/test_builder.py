@@ -24,8 +24,9 @@ from compassc.ir.dtypes import INT32, dtype, pointer_type
 from compassc.ir.equal import structural_equal
 from compassc.ir.visit import walk_stmts
 from compassc.layers import vectors
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernel_cache import function_of
-from compassc.layers.layer_kernel import Kernel, kernel_text
+from compassc.layers.layer_kernel import kernel_text
 from compassc.ops import load
 
 LANES = dtype("int32x8")

@@ -11,6 +11,7 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+from compassc.layers.kernel_cache import NO_MAKERS
 from tests import sources
 from tests.sources import FOLDERS as SOURCES
 from tests.sources import ROOT
@@ -126,6 +127,15 @@ def test_imports_are_those_of_the_table():
             wrong.append(f"{where}: {asking} imports {other}, but {mine} does not ask {theirs}")
     assert not wrong, "\n".join(wrong)
     assert not [(a, b) for a in ROOMS if ASKS[a] != "all" for b in asked(a) if (a, b) not in seen]
+
+
+def test_what_makes_kernels_of_layers_asks_nothing_that_is_said_not_to():
+    """The key of a plan has the state of all packages but those."""
+    below, rooms = set[str](), {"layers", "tuning"}
+    while rooms - below:
+        below |= rooms
+        rooms = {other for room in below for other in asked(room)}
+    assert not set().union(*(ROOMS[room] for room in below)) & set(NO_MAKERS)
 
 
 def test_no_circle_of_packages():

@@ -11,8 +11,8 @@ from compass_core import files
 from compassc.dsl import BuildManager
 from compassc.graph import Layer
 from compassc.graph.dtypes import numpy_dtype
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernel_cache import program_of
-from compassc.layers.layer_kernel import Kernel
 
 Array = np.ndarray[Any, Any]
 _built: dict[tuple[str, str], tuple[Any, Any]] = {}

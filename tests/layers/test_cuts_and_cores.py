@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from compassc.graph import LayerError, Tensor
-from compassc.layers import axes, remapping, streams
+from compassc.layers import arranged, axes, remapping, streams
 from compassc.layers.declare import evaluate
 from compassc.layers.families.linear import depthwise, depthwise_bytes, products, tiles
 from compassc.layers.families.resize import kernels as resize
@@ -109,7 +109,7 @@ def test_turns_and_pixels_leave_nothing_over(target: str) -> None:
 @pytest.mark.parametrize("part", [1, 1 << 12])
 def test_packed_weights_are_the_same_in_parts_of_any_size(monkeypatch: pytest.MonkeyPatch, part: int) -> None:
     """[group][block][chunk][plane][ky][kx][word][output][channel of the word], and 0 where there is no output or channel."""
-    monkeypatch.setattr(tiles, "PART", part)
+    monkeypatch.setattr(arranged, "PART", part)
     rng = np.random.default_rng(3)
     for dtype, per_word in (("int8", 4), ("int16", 2), ("float32", 1)):
         for _ in range(12):

@@ -10,8 +10,8 @@ from compassc.dsl import BuildManager
 from compassc.gbuilder.build import GraphOptions, build_model
 from compassc.gbuilder.writer import GraphWriter
 from compassc.layers import kernel_cache
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernel_cache import KernelCache
-from compassc.layers.layer_kernel import Kernel
 from compassc.toolchain import cc
 
 TEXT = """\

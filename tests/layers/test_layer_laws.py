@@ -18,9 +18,9 @@ from compassc.dsl import BuildManager
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.declare import all_types, evaluate
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernel_cache import function_of
 from compassc.layers.kernels import BUILDERS, FORM_BUILDERS, STEPS, kernel_of, load_kernels
-from compassc.layers.layer_kernel import Kernel
 from compassc.layers.samples import SAMPLES, Draw, drawn
 from compassc.layers.support import BY_ELEMENT, DTYPES, SHAPES, WITHOUT_KERNEL
 from tests.choosing import chosen, some

@@ -21,9 +21,9 @@ from compassc.ir.visit import walk_stmts
 from compassc.language.functions import Macro
 from compassc.layers import layer_kernel
 from compassc.layers.arranged import Arranged
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernel_cache import SHARED, function_of
 from compassc.layers.kernels import BUILDERS, STEPS, kernel_of, load_kernels
-from compassc.layers.layer_kernel import Kernel
 from compassc.layers.samples import SAMPLES, Draw, drawn
 from compassc.layers.support import DTYPES, SHAPES, TRIES
 from tests.choosing import some

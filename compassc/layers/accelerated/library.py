@@ -19,8 +19,9 @@ from compassc.gbuilder.plugin_host import Groups, OnAiff, Plugin
 from compassc.graph import LayerError
 from compassc.layers.accelerated.convolution import TYPE, Work, work_of
 from compassc.layers.declare import consistent, type_of
+from compassc.layers.kernel import Kernel
 from compassc.layers.layer_checks import check
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.library import GroupPlugin, KernelCall, LayerLibrary, constant
 
 

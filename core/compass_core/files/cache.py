@@ -34,8 +34,8 @@ _USE_KEPT = 60.0
 """Seconds for which a large entry counts as just used."""
 
 
-def key_of(*parts: str | bytes) -> str:
-    """A key for contents given as parts: equal only when every part is equal."""
+def key_of(*parts: str | bytes | memoryview) -> str:
+    """A key for contents given as parts, views of single bytes among them: equal only when every part is equal."""
     import hashlib
 
     digest = hashlib.sha256()

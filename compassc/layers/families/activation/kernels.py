@@ -26,9 +26,10 @@ from compassc.layers.families.activation.reference import (
     method_of,
     table_base,
 )
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import elementwise, method_kernel
 from compassc.layers.lane_arithmetic import exp2_coarse, look_up_interval, look_up_mirrored
-from compassc.layers.layer_kernel import Kernel, Lanes, LayerKernel
+from compassc.layers.layer_kernel import Lanes, LayerKernel
 from compassc.layers.operator_lanes import InLanes
 from compassc.layers.rectify import slopes_of
 from compassc.layers.requantise import requantise, requantise_rounded

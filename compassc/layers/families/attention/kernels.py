@@ -6,9 +6,10 @@ from compassc.build import Address, Expression
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.families.attention.reference import attention_of, parts, rotation_of
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
 from compassc.layers.lane_arithmetic import across_max, across_sum
-from compassc.layers.layer_kernel import Kernel, kernel_of_macro
+from compassc.layers.layer_kernel import kernel_of_macro
 from compassc.layers.vectors import clamp, load, narrow, wide, wide_kind
 
 KEYS = 6144

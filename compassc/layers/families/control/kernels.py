@@ -5,8 +5,9 @@ from __future__ import annotations
 from compassc.graph import Layer
 from compassc.layers.element_copies import copied_whole
 from compassc.layers.families.control.reference import chosen
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.layer_kernel import LayerKernel
 
 
 @kernel("Switch")

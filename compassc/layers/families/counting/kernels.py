@@ -8,9 +8,10 @@ from compassc.build import Address, Expression
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.families.counting.reference import bins_of, top_sizes, zero_sizes
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
 from compassc.layers.lane_arithmetic import across_sum
-from compassc.layers.layer_kernel import Kernel, LayerKernel, kernel_of_macro
+from compassc.layers.layer_kernel import LayerKernel, kernel_of_macro
 from compassc.layers.vectors import clamp, load, narrow, wide_kind
 
 

@@ -44,8 +44,9 @@ from compassc.layers.families.detection.fixed import (
 )
 from compassc.layers.families.detection.lists import BoxList, ClassList, Output, ends, more, same_kinds, scalar
 from compassc.layers.families.detection.selecting import Chosen, Selection
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
+from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.vectors import LANES, load, scaled_floor
 
 

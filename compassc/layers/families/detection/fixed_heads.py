@@ -25,8 +25,9 @@ from compassc.layers.families.detection.lists import (
     Entries,
     whole_numbers,
 )
+from compassc.layers.kernel import Kernel
 from compassc.layers.lane_arithmetic import across_max, across_sum
-from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
+from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.vectors import LANES, clamp, entry_of, everywhere, load, look_up, scaled_floor
 
 MOST = 2048

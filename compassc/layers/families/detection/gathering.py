@@ -19,8 +19,9 @@ from compassc.layers.families.detection.yolo import (
     least,
     valid_sizes,
 )
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.vectors import bits_of, clamp, wide_kind
 
 

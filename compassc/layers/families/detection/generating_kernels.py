@@ -26,9 +26,10 @@ from compassc.layers.families.detection.generating import (
     generation_of,
 )
 from compassc.layers.families.detection.lists import FAR, BoxList, Entries, Output, ones, same_kinds
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
 from compassc.layers.lane_arithmetic import across_sum
-from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
+from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.machine import Share
 from compassc.layers.vectors import LANES, clamp, everywhere, load, look_up, narrow, scaled_floor, shared_part, wide
 

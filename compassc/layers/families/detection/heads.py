@@ -13,9 +13,10 @@ from compassc.graph import Layer
 from compassc.layers.families.detection import fixed_heads
 from compassc.layers.families.detection.lists import FAR, BoxList, ClassList, ends, floats, ones
 from compassc.layers.families.detection.yolo import Head, anchors_of_cells, head_of, shifts
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
 from compassc.layers.lane_arithmetic import across_max, across_sum
-from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
+from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.vectors import LANES, clamp, everywhere, load
 
 LOWEST = -3.4028234663852886e38

@@ -17,8 +17,9 @@ from compassc.layers.families.detection import decoders, gathering, heads  # noq
 from compassc.layers.families.detection.contest import Contest, Winner, product_of
 from compassc.layers.families.detection.lists import BoxList, Output, ends, more, scalar, whole_numbers
 from compassc.layers.families.detection.suppression import STEPS, Suppression, suppression_of
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
+from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.machine import Share
 from compassc.layers.vectors import LANES, clamp, entry_of, load, narrow, scaled_floor, shared_part, wide, wide_kind
 

@@ -14,8 +14,9 @@ from compassc.ir.dtypes import INT32
 from compassc.layers.element_copies import strides_of
 from compassc.layers.emit import look_up, single
 from compassc.layers.families.eltwise.reference import COMPARISONS, LOGICAL, fake_levels
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import elementwise, form_kernel
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.remainder import exact_remainder
 from compassc.layers.requantise import requantise, requantise_rounded
 from compassc.layers.vectors import everywhere, pointee, wide, wide_kind

@@ -18,8 +18,9 @@ from compassc.layers.families.images.reference import (
     multipliers,
     weights_of,
 )
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
+from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.requantise import requantise
 from compassc.layers.vectors import LANES, clamp, load, narrow, requantised, wide, wide_kind
 

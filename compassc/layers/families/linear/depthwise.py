@@ -33,7 +33,7 @@ from compassc.layers.families.linear.formats import (
 from compassc.layers.families.linear.frame import Block, Cut, DepthwiseFrame, Sums
 from compassc.layers.families.linear.reference import has_ahead_shift
 from compassc.layers.families.linear.tiles import ITEM, PIXEL, PIXELS, TRANSFER, Shape
-from compassc.layers.layer_kernel import Kernel
+from compassc.layers.kernel import Kernel
 from compassc.layers.layer_kernel import tail as tail_of
 from compassc.layers.machine import Share, Tiles, costs
 from compassc.layers.requantise import carried

@@ -18,7 +18,7 @@ from compassc.graph import Layer
 from compassc.layers.families.linear.formats import Format
 from compassc.layers.families.linear.frame import Cut, DepthwiseFrame
 from compassc.layers.families.linear.tiles import PIXELS, Shape, padded
-from compassc.layers.layer_kernel import Kernel
+from compassc.layers.kernel import Kernel
 from compassc.layers.layer_kernel import tail as tail_of
 from compassc.layers.machine import Share
 from compassc.layers.vectors import LANES, everywhere

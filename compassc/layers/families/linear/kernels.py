@@ -9,8 +9,8 @@ from compassc.layers.families.linear import products
 from compassc.layers.families.linear.channelwise import channelwise
 from compassc.layers.families.linear.depthwise import depthwise
 from compassc.layers.families.linear.tiles import shape_of
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import elementwise, kernel
-from compassc.layers.layer_kernel import Kernel
 
 
 @kernel(

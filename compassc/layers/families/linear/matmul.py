@@ -23,8 +23,9 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.emit import finish_ahead, rectify
 from compassc.layers.families.linear.formats import BYTE, FLOAT, PER_WORD, PRODUCTS, SHORT, WORD, floats_only
 from compassc.layers.families.linear.tiles import ITEM, PIXEL
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel, settle
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.layer_kernel import tail as tail_of
 from compassc.layers.machine import Tiles, costs
 from compassc.layers.requantise import Pair, carried, requantise, requantise_rounded, saturated

@@ -31,7 +31,8 @@ from compassc.layers.families.linear.tiles import (
     padded,
     tiling_of,
 )
-from compassc.layers.layer_kernel import Kernel, operands_of
+from compassc.layers.kernel import Kernel
+from compassc.layers.layer_kernel import operands_of
 from compassc.layers.layer_kernel import tail as tail_of
 from compassc.layers.requantise import carried
 from compassc.layers.streams import bytes_of

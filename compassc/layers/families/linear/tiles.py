@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from math import prod
 from operator import itemgetter
 
 import numpy as np
@@ -18,7 +17,7 @@ from compass_core.dataclass import dataclass
 from compass_core.namedtuple import NamedTuple
 from compass_core.targets import Target
 from compassc.graph import Layer, LayerError
-from compassc.layers.arranged import Arranged
+from compassc.layers.arranged import Arranged, Packing
 from compassc.layers.choices import choose
 from compassc.layers.machine import Costs, Share, Tiles, configuration, costs, tasks
 from compassc.layers.vectors import LANES
@@ -40,8 +39,6 @@ TURNS = (4, 3, 7, 2, 5, 1)
 """How many words a turn of the innermost loop may have; the first of them that divides all words is taken."""
 LONG_TURNS = (16, 12, 9, 8, *TURNS)
 """The same, where words are so few that what surrounds a turn counts."""
-PART = 1 << 19
-"""Bytes of packed weights that are made at once."""
 FEW = 32
 """Words of a segment which are so few that what surrounds their products counts."""
 ITEM, BLOCK, TRANSFER, LOADED, PIXEL = 150, 60, 40, 220, 40
@@ -316,45 +313,8 @@ def _work(s: Shape, t: Tiling, planes: int, cost: Costs) -> tuple[float, Callabl
 
 
 def packed(s: Shape, t: Tiling, planes: Array, per_word: int) -> Arranged:
-    """Weights [plane,O,KH,KW,I] as [group][block][chunk][plane][ky][kx][word][output][channel of the word]."""
-    wide = planes.reshape(len(planes), s.groups, s.own, *s.window.kernel, s.inner)
-    block = WORD * t.chunks * t.chunk * len(planes) * prod(s.window.kernel)
-    step, one_word = max(1, PART // block), t._replace(chunk=1, chunks=1)
-
-    def parts() -> Iterator[Array]:
-        yield _packed(one_word, wide[:1, :1, :LANES, :1, :1, :per_word], per_word).view(planes.dtype)
-        known = LANES
-        for groups in _cuts(s.groups, step if s.blocks == 1 else 1):
-            for blocks in _cuts(s.blocks, step):
-                outputs = slice(blocks.start * LANES, blocks.stop * LANES)
-                made = _packed(t, wide[:, groups, outputs], per_word)
-                yield made.reshape(-1)[known:].view(planes.dtype)
-                known = 0
-
-    return Arranged(planes.dtype, s.groups * s.blocks * block // planes.itemsize, parts)
-
-
-def _cuts(many: int, step: int) -> Iterator[slice]:
-    """Slices of so many things that take turns of `step`."""
-    return (slice(first, min(first + step, many)) for first in range(0, many, step))
-
-
-def _packed(t: Tiling, weights: Array, per_word: int) -> Array:
-    """As `packed`, of some groups and blocks: weights [plane,group,O,KH,KW,I]."""
-    many, groups, own, kh, kw, inner = weights.shape
-    blocks = -(-own // LANES)
-    if own % LANES or inner % per_word:
-        room = ((0, 0), (0, 0), (0, -own % LANES), (0, 0), (0, 0), (0, -inner % per_word))
-        weights = np.pad(weights, room)
-    words = np.ascontiguousarray(weights).view(np.uint32).reshape(many, groups, blocks, LANES, kh, kw, -1)
-    parts = words.transpose(1, 2, 0, 4, 5, 6, 3)
-    if parts.shape[5] == t.chunk:
-        return np.ascontiguousarray(parts)
-    made = np.zeros((groups, blocks, t.chunks, many, kh, kw, t.chunk, LANES), np.uint32)
-    for number, first in enumerate(range(0, t.chunks * t.chunk, t.chunk)):
-        piece = parts[..., first : first + t.chunk, :]
-        made[:, :, number, ..., : piece.shape[5], :] = piece
-    return made
+    """Weights [plane,O,KH,KW,I] as the kernel takes them."""
+    return Arranged(planes, Packing(LANES, s.groups, s.own, s.window.kernel, s.inner, per_word, t.chunk, t.chunks))
 
 
 def padded(s: Shape, numbers: Array) -> Array:

@@ -20,8 +20,9 @@ from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.declare import store
 from compassc.layers.element_copies import strides_of
 from compassc.layers.families.movement.reference import check_selector, gathered
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
+from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.remapping import PART
 from compassc.layers.vectors import LANES, bits_of, clamp, everywhere, load, wide_kind
 

@@ -16,8 +16,9 @@ from compassc.layers.families.movement.branches import Branch, Side, rescaled
 from compassc.layers.families.movement.indexed import fill_value, sliced_at_run_time
 from compassc.layers.families.movement.reference import PAD_MODES, branch_factors, kept_of, slice_indices, stride_places
 from compassc.layers.families.movement.reference import batch_to_space_nd as batch_to_space_nd_reference
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.remapping import OUTSIDE, remap_kernel, remapped
 from compassc.layers.vectors import bits_of, wide_kind
 

@@ -20,9 +20,10 @@ from compassc.layers.emit import as_stored
 from compassc.layers.families.movement.indexed import IndexedAxis, addressed, fill_value, indices_of, keeps_type
 from compassc.layers.families.movement.reference import REDUCTIONS
 from compassc.layers.families.pooling.reference import FLATTENED
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
 from compassc.layers.lane_arithmetic import halve
-from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
+from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.requantise import INT32_MAX, limited, requantise
 from compassc.layers.vectors import LANES, clamp, load, multiply_wide, wide_kind
 

@@ -19,9 +19,10 @@ from compassc.ir.dtypes import INT32
 from compassc.layers.byte_functions import BYTES
 from compassc.layers.families.normalise.byte_steps import MOST, deviation, normalised
 from compassc.layers.families.normalise.reference import affine, factors
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import follow
 from compassc.layers.lane_arithmetic import across_sum, square_of
-from compassc.layers.layer_kernel import Kernel, Lanes, LayerKernel, tail
+from compassc.layers.layer_kernel import Lanes, LayerKernel, tail
 from compassc.layers.machine import Share
 from compassc.layers.requantise import requantise
 from compassc.layers.streams import bytes_of

@@ -18,9 +18,10 @@ from compassc.layers.byte_functions import BYTES
 from compassc.layers.families.normalise import byte_steps
 from compassc.layers.families.normalise.groups import in_groups
 from compassc.layers.families.normalise.reference import affine, factors, norm_axes
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel, scheduled
 from compassc.layers.lane_arithmetic import divide_pair, inverse_root, shift_pair, square_of
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.requantise import limited, requantise
 from compassc.layers.vectors import halves_of, product_of_halves
 

@@ -11,9 +11,10 @@ from compassc.build import Value
 from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.emit import look_up
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
 from compassc.layers.lane_arithmetic import carry_pair
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.requantise import Pair, requantise
 from compassc.layers.sliding import Windows, axes_of
 from compassc.layers.vectors import LANES, add_product, everywhere, wide_kind

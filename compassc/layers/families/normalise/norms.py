@@ -14,9 +14,10 @@ from compassc.layers.axes import AxisLoop
 from compassc.layers.axis_sums import divide, integer_mean, itself, squares
 from compassc.layers.emit import look_up
 from compassc.layers.families.normalise.reference import counts_of, smallest_norm, three_scales
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import elementwise, kernel
 from compassc.layers.lane_arithmetic import inverse_root, requantise_by, shift_pair, square_of
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.requantise import Pair, limited, requantise
 from compassc.layers.vectors import add_product, clamp
 

@@ -21,8 +21,9 @@ from compassc.layers.families.pooling.kernels import (
     sum_of_reals,
 )
 from compassc.layers.families.pooling.reference import adaptive_bounds, least_of, padded_window, spans_3d
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.requantise import requantise
 from compassc.layers.sliding import WindowLoop, Windows, axes_of, bounded_axis
 from compassc.layers.vectors import LANES, everywhere

@@ -9,8 +9,9 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.families.movement.scatter import unpooling
 from compassc.layers.families.pooling.reference import FLATTENED, check_positions
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.sliding import Windows, axes_of
 from compassc.layers.vectors import LANES, everywhere, wide_kind
 from compassc.layers.windows import window_of

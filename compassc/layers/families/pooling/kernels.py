@@ -17,9 +17,10 @@ from compassc.layers.axis_sums import largest_of_elements, sum_of_elements
 from compassc.layers.byte_functions import BYTES
 from compassc.layers.emit import look_up
 from compassc.layers.families.pooling.reference import METHODS, area_of, check_positions, least_of, window_for
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel, scheduled
 from compassc.layers.lane_arithmetic import add_squares, add_to_pair
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.machine import Share
 from compassc.layers.requantise import Pair, requantise, requantise_rounded
 from compassc.layers.sliding import WindowLoop, Windows, axes_of

@@ -24,8 +24,9 @@ from compassc.layers.families.recurrent.reference import (
     output_names,
     split_weights,
 )
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.operator_lanes import InLanes
 from compassc.layers.requantise import (
     INT32_MAX,

@@ -13,6 +13,7 @@ from compassc.layers.axis_sums import integer_mean, itself, squares, sum_of_elem
 from compassc.layers.emit import look_up
 from compassc.layers.families.reduce.reference import METHODS, check_division
 from compassc.layers.families.reduce.search import find_extreme
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
 from compassc.layers.lane_arithmetic import (
     across_max,
@@ -26,7 +27,7 @@ from compassc.layers.lane_arithmetic import (
     requantise_by,
     square_of,
 )
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.requantise import Pair, limited, requantise, saturated
 from compassc.layers.vectors import positive_pair, wide_kind
 

@@ -11,9 +11,10 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.axes import AxisLoop
 from compassc.layers.families.reduce.kernels import Product
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
 from compassc.layers.lane_arithmetic import add_to_pair
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.requantise import Pair, limited, requantise, saturated
 
 Steps = tuple[Callable[[], None], Callable[[], Value]]

@@ -10,9 +10,10 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.axes import AxisLoop
 from compassc.layers.families.reduce.reference import selects_last
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
 from compassc.layers.lane_arithmetic import across_max, across_min
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.vectors import LANES, wide_kind
 
 INDEX_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32")

@@ -33,7 +33,8 @@ from compassc.layers.families.regions.reference import (
     pyramid_numbers,
     samples,
 )
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.kernel import Kernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.requantise import requantise
 from compassc.layers.vectors import clamp, everywhere, multiply_wide, scaled_floor, shift_any
 

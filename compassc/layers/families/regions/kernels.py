@@ -30,8 +30,9 @@ from compassc.layers.families.regions.reference import (
     pyramid_shape,
     samples,
 )
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.vectors import clamp, everywhere, wide_kind
 
 

@@ -15,8 +15,9 @@ from compassc.layers.byte_functions import BYTES
 from compassc.layers.element_copies import strides_of
 from compassc.layers.families.resize.reference import METHODS, RANKS, between, coordinates, nearest, windows_of
 from compassc.layers.families.resize.separable import separable
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
+from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.machine import Share
 from compassc.layers.remapping import remap_kernel
 from compassc.layers.sliding import Windows, bounded_axis

@@ -13,7 +13,8 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.element_copies import strides_of
 from compassc.layers.families.resize.reference import taps_of
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.kernel import Kernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.sliding import Positions
 from compassc.layers.vectors import LANES, clamp, wide
 

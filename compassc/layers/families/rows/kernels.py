@@ -19,9 +19,10 @@ from compassc.layers.families.rows.reference import (
     segment_sizes,
     slot_sizes,
 )
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
 from compassc.layers.lane_arithmetic import across_max, across_min
-from compassc.layers.layer_kernel import Kernel, LayerKernel, kernel_of_macro, tail
+from compassc.layers.layer_kernel import LayerKernel, kernel_of_macro, tail
 from compassc.layers.requantise import requantise_rounded
 from compassc.layers.vectors import LANES, bits_of, clamp, everywhere, load, narrow, wide_kind
 

@@ -14,8 +14,9 @@ from compassc.dsl import script as S
 from compassc.graph import Layer, LayerError
 from compassc.layers.families.sampling import affine  # noqa: F401 (its kernel is registered)
 from compassc.layers.families.sampling.reference import METHODS, PADDINGS, letters_of
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel
-from compassc.layers.layer_kernel import Kernel, LayerKernel, tail
+from compassc.layers.layer_kernel import LayerKernel, tail
 from compassc.layers.vectors import LANES, clamp, load, narrow, wide_kind
 
 

@@ -18,6 +18,7 @@ from compassc.layers.axis_sums import goes_in_rows, largest_of_elements
 from compassc.layers.byte_functions import BYTES
 from compassc.layers.families.reduce.search import find_extreme
 from compassc.layers.families.softmax.reference import ceil_log2, exponent_factor, float_factor
+from compassc.layers.kernel import Kernel
 from compassc.layers.kernels import kernel, scheduled
 from compassc.layers.lane_arithmetic import (
     across_sum,
@@ -34,7 +35,7 @@ from compassc.layers.lane_arithmetic import (
     look_up_float,
     look_up_wide,
 )
-from compassc.layers.layer_kernel import Kernel, LayerKernel
+from compassc.layers.layer_kernel import LayerKernel
 from compassc.layers.requantise import limited, requantise
 from compassc.layers.vectors import LANES, WIDE, clamp, entry_of, everywhere, halves, places_of_bytes, word_of
 
