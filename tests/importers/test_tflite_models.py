@@ -23,6 +23,7 @@ ROUNDED_OTHERWISE = {
     "prelu": 0.1,
     "resize_bilinear": 0.1,
     "transpose_conv": 0.05,
+    "transpose_conv_uint8": 0.05,
     "concatenation_rescaled": 0.3,
     "requantize": 0.15,
     "softmax": 0.05,

@@ -20,6 +20,7 @@ IN_FLOATS = {
     "leaky_relu",
     "resize_bilinear",
     "transpose_conv",
+    "transpose_conv_uint8",
     "concatenation_rescaled",
     "abs",
     "div",
@@ -165,6 +166,25 @@ def transpose_conv(net):
         stride_h=2,
         scale=0.06,
         zero=2,
+    )
+
+
+@case
+def transpose_conv_uint8(net):
+    """Of weights with a zero point."""
+    w = net.constant(weights(5, 3, 3, 3, dtype=np.uint8), scale=0.002, zero=9)
+    given = [net.constant([1, 9, 9, 5], np.int32), w, net.input("x", (1, 4, 4, 3), "uint8", scale=0.05, zero=120)]
+    return net(
+        "TRANSPOSE_CONV",
+        given,
+        (1, 9, 9, 5),
+        "uint8",
+        "TransposeConvOptions",
+        padding="VALID",
+        stride_w=2,
+        stride_h=2,
+        scale=0.15,
+        zero=100,
     )
 
 

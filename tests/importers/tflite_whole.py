@@ -141,7 +141,8 @@ def _int_leaky(arrays, infos, out, options):
 @integers("TRANSPOSE_CONV")
 def _int_transposed(arrays, infos, out, options):
     shape, w, x, bias = (*arrays, None)[:4]
-    sums = REAL["TRANSPOSE_CONV"](shape, w.astype(np.int64), x.astype(np.int64) - infos[2].zero[0], options=options)
+    numbers = w.astype(np.int64) - along(infos[1].zero, infos[1], w.ndim)
+    sums = REAL["TRANSPOSE_CONV"](shape, numbers, x.astype(np.int64) - infos[2].zero[0], options=options)
     factors = np.resize(infos[1].scale, sums.shape[-1]) * infos[2].scale[0] / out.scale[0]
     return sums_of(sums, bias, factors, out, *(("away",) if out.dtype.itemsize == 1 else ("once", 15)))
 
