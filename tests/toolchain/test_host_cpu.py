@@ -1,6 +1,7 @@
 """COMPASS_HOST_CPU: code is compiled for the level that is asked for, says so, and is kept apart in the caches."""
 
 import itertools
+import os
 import platform
 
 import numpy as np
@@ -49,6 +50,29 @@ def test_files_say_and_use_what_the_level_has(level, monkeypatch):
     x, y = np.arange(8, dtype="float32"), np.zeros(8, "float32")
     built(x, y)
     np.testing.assert_array_equal(y, 2 * x)
+
+
+@pytest.mark.parametrize(
+    "features", [host._X86.intersection(host.cpu_features()), host._X86, host._V2], ids=["own", "all", "few"]
+)
+def test_clang_is_told_of_all_features_and_no_others(features, monkeypatch, tmp_path):
+    monkeypatch.setenv("COMPASS_HOST_CPU", "native")
+    monkeypatch.setattr(host, "cpu_features", lambda: tuple(sorted(features)))
+    done = command.run([str(find_clang().path), *host.options(), "-E", "-dM", "-xc", os.devnull], tmp_path)
+    macros = {f: f"__{host._NAMES.get(f, f.replace('_', '')).replace('.', '_').upper()}__" for f in host._X86}
+    assert done.status == 0, done.output
+    assert {f for f, macro in macros.items() if f"#define {macro} 1" in done.output} == features
+
+
+def test_features_of_other_machines_are_not_looked_for_among_those_of_x86(monkeypatch):
+    monkeypatch.setattr(host, "cpu_features", lambda: ("aes", "asimd"))
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    assert host.options() == ["-march=native"]
+
+
+def test_a_processor_that_the_user_names_is_all_that_clang_is_told():
+    flags = command.kernel_flags(find_clang(), "X", ("-march=x86-64",))
+    assert flags[-1] == "-march=x86-64" and not {*host.options()} & {*flags}
 
 
 def test_a_level_that_the_machine_lacks_is_refused(monkeypatch):

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from platform import machine
 
 from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, ToolchainError
@@ -72,8 +71,9 @@ def kernel_flags(clang: Clang, define: str, extra: tuple[str, ...] = ()) -> list
 
     `define` is the macro of the target.
     """
-    flags = [*_LANGUAGE, f"-march={host.march()}", *_MACHINE, *_MEANING]
-    if machine() in ("x86_64", "AMD64"):
+    processor = () if any(word.startswith("-march=") for word in extra) else host.options()
+    flags = [*_LANGUAGE, *processor, *_MACHINE, *_MEANING]
+    if host.is_x86():
         flags += _X86_ONLY
     headers = include_folder()  # which line tables name alike wherever it is
     return [

@@ -12,12 +12,12 @@ from compass_core.dataclass import dataclass
 from compass_core.elf.elf64 import section
 from compass_core.errors import UsageError
 
-_RELEVANT = frozenset(
+_X86 = frozenset(
     "sse4_1 sse4_2 popcnt avx avx2 fma f16c abm bmi1 bmi2 movbe aes vaes pclmulqdq vpclmulqdq gfni sha_ni adx "
     "avx512f avx512dq avx512cd avx512bw avx512vl avx512ifma avx512vbmi avx512_vbmi2 avx512_vnni avx512_bitalg "
-    "avx512_vpopcntdq avx512_bf16 avx512_fp16 avx_vnni "
-    "fp asimd fphp asimdhp asimdrdm asimddp atomics crc32 sve sve2 i8mm bf16".split()
+    "avx512_vpopcntdq avx512_bf16 avx512_fp16 avx_vnni".split()
 )
+_RELEVANT = _X86 | frozenset("fp asimd fphp asimdhp asimdrdm asimddp atomics crc32 sve sve2 i8mm bf16".split())
 """Features, as the kernel names them in /proc/cpuinfo, that `-march=native` may turn into instructions."""
 _V2 = frozenset(("sse4_1", "sse4_2", "popcnt"))
 _V3 = _V2 | frozenset(("avx", "avx2", "fma", "f16c", "abm", "bmi1", "bmi2", "movbe"))
@@ -28,6 +28,8 @@ _LEVELS = {
     "x86-64-v4": _V3 | frozenset(("avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl")),
 }
 """The relevant features of the levels that compilers know."""
+_NAMES = {"sse4_1": "sse4.1", "sse4_2": "sse4.2", "abm": "lzcnt", "bmi1": "bmi", "pclmulqdq": "pclmul", "sha_ni": "sha"}
+"""clang's names of features that have others there, not only without `_`."""
 
 STAMP_SECTION = ".compass.host"
 
@@ -35,6 +37,11 @@ STAMP_SECTION = ".compass.host"
 def triple() -> str:
     """The triple of this machine as clang spells it, for instance `x86_64-unknown-linux-gnu`."""
     return f"{platform.machine()}-unknown-{platform.system().lower()}-gnu"
+
+
+def is_x86() -> bool:
+    """Whether this machine has x86-64 code."""
+    return platform.machine() in ("x86_64", "AMD64")
 
 
 def num_threads() -> int:
@@ -62,7 +69,7 @@ def march() -> str:
     level = switches.HOST_CPU.get()
     if level == "native":
         return level
-    if platform.machine() not in ("x86_64", "AMD64"):
+    if not is_x86():
         raise UsageError(
             f"this machine, {platform.machine()}, is no '{level}' (COMPASS_HOST_CPU)",
             code="bad-switch",
@@ -75,6 +82,19 @@ def march() -> str:
             help="say native, or a lower level",
         )
     return level
+
+
+def options() -> list[str]:
+    """What clang is told about the processor, for kernels. This one's features are named as a level and what it has
+    beyond that: each function notes its features, and what `native` stands for is a hundred of them."""
+    level, features = march(), _X86.intersection(cpu_features())
+    if level != "native" or not features or not is_x86():
+        return [f"-march={level}"]
+    level, known = max(
+        ((name, has) for name, has in _LEVELS.items() if has <= features), key=lambda found: len(found[1])
+    )
+    more = (_NAMES.get(feature, feature.replace("_", "")) for feature in sorted(features - known))
+    return [f"-march={level}", "-mtune=native", *(f"-m{name}" for name in more)]
 
 
 def code_features() -> tuple[str, ...]:
