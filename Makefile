@@ -67,7 +67,7 @@ demo: $(ENGINE)
 	@echo; echo "== three examples by command line, Python API and PySim, compared with NumPy"
 	@$(BIN)/python examples/run.py vadd dynamic_add softmax
 
-# Byte code is kept whatever the environment says: some 400 processes import the compiler.
+# Byte code is kept whatever the environment says: some 500 processes import the compiler.
 test test-whole test-security: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(DEVELOPED) $(ENGINE)

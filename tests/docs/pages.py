@@ -19,7 +19,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -101,10 +101,6 @@ class Runner:
     folder: Path
     programs: Mapping[str, str] = field(default_factory=lambda: PROGRAMS)
     """Commands that are this Python with some arguments; others are those of PATH."""
-    python: str = f'"{sys.executable}"'
-    """How the shell starts Python."""
-    passed: Sequence[int] = ()
-    """Descriptors that commands have open."""
     status: int = 0
     """The exit status of the last command; of a pipeline, of the last one in it that failed."""
     namespace: dict[str, Any] = field(default_factory=lambda: {"__name__": "page"})
@@ -114,7 +110,7 @@ class Runner:
         programs.mkdir()
         for name, arguments in self.programs.items():
             path = programs / name
-            path.write_text(f'#!/bin/sh\nexec {self.python} {arguments} "$@"\n')
+            path.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
             path.chmod(0o755)
         outside = {"GIT_CEILING_DIRECTORIES": str(self.folder.parent)}  # the folder is in no repository
         self.environment = {
@@ -142,7 +138,6 @@ class Runner:
                 stderr=subprocess.STDOUT,
                 text=True,
                 check=False,
-                pass_fds=self.passed,
             )
             self.status = done.returncode
             return PROGRESS.sub("", done.stdout)

@@ -11,7 +11,6 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from pages import Runner, difference, matches, outcomes
-from served_python import ServedPython
 
 DOCS = Path(__file__).parents[2] / "docs"
 RECIPES = "contributing.md"
@@ -20,21 +19,6 @@ PAGES = [
     DOCS.parent / "README.md",
     *sorted([*(DOCS / "tutorials").glob("*.md"), *(p for p in DOCS.glob("*.md") if p.name != RECIPES)]),
 ]
-
-
-IMPORTED = (
-    *("numpy", "onnx", "compass_runtime.cli", "compassc.cli.commands.build", "compassc.cli.whole_build"),
-    *("compassc.evaluation", "compassc.passes.pipelines", "compassc.gbuilder.build", "compassc.codegen.c_unit"),
-    *("compassc.dsl.script", "compassc.language.parser.module", "compass_core.extents.interpreter"),
-)
-"""What most commands of pages import."""
-
-
-@pytest.fixture(scope="module")
-def python() -> Iterator[ServedPython]:
-    served = ServedPython(IMPORTED)
-    yield served
-    served.close()
 
 
 @pytest.fixture
@@ -49,12 +33,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_page(path: Path, folder: Path, python: ServedPython, request: pytest.FixtureRequest) -> None:
+def test_page(path: Path, folder: Path, request: pytest.FixtureRequest) -> None:
     lines = path.read_text().split("\n")
     wrong, changes, written = [], [], []
-    runner = Runner(folder, python=python.command, passed=python.passed)
-    runner.environment |= python.environment
-    for step, want, got in outcomes(lines, runner):
+    for step, want, got in outcomes(lines, Runner(folder)):
         written.append(got)
         if not matches(want, got):
             start, stop = step.shown or (0, 0)
