@@ -121,9 +121,9 @@ DAMAGES = ("a word", -7, 2**40, [], [1, 2, 3, 4, 5, 6, 7], None, 0.37, True)
 def test_damaged_layers_are_refused_or_taken_but_never_fail_otherwise(name):
     """One attribute, constant or shape of a valid layer is damaged: its reference and its kernel raise LayerError, or
     take it, when it does not matter."""
-    for layer in some(layers_of(name)):
+    for turn, layer in enumerate(some(layers_of(name))):
         inputs = [np.zeros(t.shape, numpy_dtype(t.dtype)) for t in layer.inputs]
-        for damaged in some(damages(layer)):
+        for damaged in some(damages(layer, turn)):
             try:
                 kernel_of([damaged])
             except LayerError as error:
@@ -134,13 +134,15 @@ def test_damaged_layers_are_refused_or_taken_but_never_fail_otherwise(name):
                 assert str(error)
 
 
-def damages(layer: Layer) -> list[Layer]:
+def damages(layer: Layer, turn: int) -> list[Layer]:
+    """Copies of a layer with one damage each; in every turn its attributes have another value."""
     found = []
     for n, key in enumerate(layer.attributes):
-        for value in (DAMAGES[n % len(DAMAGES)], DAMAGES[(n + 3) % len(DAMAGES)]):
-            found.append((layer.inputs, layer.outputs, {**layer.attributes, key: value}, layer.constants))
+        value = DAMAGES[(n + 3 * turn) % len(DAMAGES)]
+        found.append((layer.inputs, layer.outputs, {**layer.attributes, key: value}, layer.constants))
     for key, array in layer.constants.items():
-        for other in (array.reshape(-1)[1:], array[None], array.astype("float32"), np.zeros(0, array.dtype)):
+        retyped = [array.astype("float32")] if array.dtype != "float32" else []
+        for other in (array.reshape(-1)[1:], array[None], *retyped, np.zeros(0, array.dtype)):
             found.append((layer.inputs, layer.outputs, layer.attributes, {**layer.constants, key: other}))
         missing = {k: a for k, a in layer.constants.items() if k != key}
         found.append((layer.inputs, layer.outputs, layer.attributes, missing))
