@@ -48,11 +48,16 @@ class Nodes:
 
 
 def nodes_of(graph: Graph) -> Nodes:
-    """The nodes of a graph. CompassError for a data type that aipu.bin does not have.
+    """The nodes of a graph. CompassError for a data type that aipu.bin does not have, and for a name that two nodes have.
 
     An output that is a constant is a copy of it: only kernels write what a job gives back. One that is an input of the
     graph is refused, since a job knows its tensors by their names.
     """
+    names: set[str] = set()
+    for layer in graph.computing():
+        if layer.name in names:
+            raise graph.error(layer, f"the name '{layer.name}' is taken by another layer")
+        names.add(layer.name)
     made: dict[str, Tensor] = {}
     for layer in graph.layers:
         for tensor in layer.outputs:

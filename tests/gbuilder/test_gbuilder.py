@@ -332,6 +332,7 @@ def test_the_highest_score_that_accepts_wins(graph):
         ([("K", 1, True)], GRAPH.replace("layer_bottom=[x]", "layer_bottom=[q]"), "no layer produces the tensor 'q'"),
         ([("K", 1, True)], GRAPH.replace("layer_bottom=[x]", "layer_bottom=[z]"), "depends on its own output"),
         ([("K", 1, True)], GRAPH.replace("layer_top=[y]", "layer_top=[z]"), "produced twice"),
+        ([("K", 1, True)], GRAPH.replace("layer_name=second", "layer_name=first"), "name 'first' is taken"),
         ([("K", 1, True)], GRAPH.replace("layer_type=Twice\n", "", 1), "'layer_type' is missing"),
         ([("K", 1, True)], GRAPH.replace("[int32]", "[int7]", 1), "not a data type"),
         ([("K", 1, True)], "model_name=g", "no layers that compute|no layers|computes anything"),
