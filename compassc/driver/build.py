@@ -34,9 +34,9 @@ class Request:
     files). `shapes`, `values` and `consts` fix tensor shapes (in elements), scalar parameters and constant tensors by
     parameter name; `pipelines` replaces the passes of a stage. `fix_shapes`: write the shapes the
     analysis finds into aipu.bin. `output` is the aipu.bin; the stage files go to
-    `folder`, by default `STEM.compass` beside it. `dependencies`: find all files that the kernel's file reads. `texts`: write what stages before the C text leave for others,
-    which a build that goes on in memory does not read. `toolchain`: `compass`, or `vendor` for the vendor's own compiler and
-    builder (`driver.vendor`).
+    `folder`, by default `STEM.compass` beside it. `dependencies`: find all files that the kernel's file reads.
+    `texts`: write what stages before the C text leave for others, which a build that goes on in memory does not read.
+    `toolchain`: `compass`, or `vendor` for the vendor's own compiler and builder (`driver.vendor`).
     """
 
     target: str = ""

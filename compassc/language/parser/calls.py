@@ -13,8 +13,9 @@ from ...ops.typing import is_literal
 from ..functions import Macro, Param, PyPrimFunc, mentioned_names
 from ..source import definition, file_of
 from ..tiles.tile import Tile, apply
+from .arguments import ArgumentError, bare
 from .context import ModuleContext
-from .expressions import ArgumentError, Evaluator, bare
+from .expressions import Evaluator
 from .helpers import calls
 from .scope import Poison, Scope
 from .values import BufferValue, PointerValue, Value, kind_name, unwrap, wrap

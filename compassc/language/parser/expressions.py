@@ -23,6 +23,7 @@ from ..source import header_span, is_user_file, user_line
 from ..specs import AllocSpec, MetaVar, no_attribute
 from ..tiles.tile import Tile
 from . import operators as ops
+from .arguments import ArgumentError, wrong_arguments
 from .branches import Operand, Statements, chosen, connected
 from .constants import added, comprehension, python_number
 from .helpers import calls
@@ -92,40 +93,6 @@ def _may_be(kinds: object) -> bool:
     kinds = kinds if isinstance(kinds, tuple) else (kinds,)
     numbers = ("numpy", "numbers", "ml_dtypes")
     return not any(k in (int, float, bool, complex) or getattr(k, "__module__", "") in numbers for k in kinds)
-
-
-class ArgumentError(CompassError):
-    """An argument of a sub-function call that does not suit its parameter; positions count from 1."""
-
-    def __init__(self, message: str, param: str, position: int, declared: Note, help: str) -> None:
-        super().__init__(message, code="argument-type", notes=(declared,), help=help)
-        self.param, self.position = param, position
-
-    def node(self, call: ast.Call) -> ast.expr:
-        """The syntax node of the argument; the whole call if `*args` or `**kwargs` hide which node it is."""
-        named = [k.value for k in call.keywords if k.arg == self.param]
-        given = call.args[: self.position]
-        if len(given) == self.position and not any(isinstance(a, ast.Starred) for a in given):
-            return given[-1]
-        return named[0] if named else call
-
-
-def _wrong_arguments(
-    func: Callable[..., object], args: list[object], kwargs: dict[str, object], name: str
-) -> CompassError | None:
-    """What is wrong with the arguments of one of the language's own functions; None when they suit its signature."""
-    signature = inspect.signature(func)
-    try:
-        signature.bind(*args, **kwargs)
-    except TypeError as e:
-        return CompassError(f"{name}: {e}", code="arguments", help=f"its signature is {name}{bare(signature)}")
-    return None
-
-
-def bare(signature: inspect.Signature) -> str:
-    """A signature as a user calls it, without annotations."""
-    parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
-    return str(inspect.Signature(parameters))
 
 
 class Evaluator:
@@ -556,7 +523,7 @@ class Evaluator:
             try:
                 return func(*args, **kwargs)
             except TypeError as e:
-                raise _wrong_arguments(func, args, kwargs, ast.unparse(written)) or e from None
+                raise wrong_arguments(func, args, kwargs, ast.unparse(written)) or e from None
         name = ast.unparse(written)
         if not (inspect.isfunction(func) and is_user_file(func.__code__.co_filename)):
             args, kwargs = plain(args), {k: plain(v) for k, v in kwargs.items()}
