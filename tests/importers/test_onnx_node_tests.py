@@ -3,12 +3,14 @@
 Which tests there are takes seconds to find out, so that a sample is parametrised by its shares and not by names.
 """
 
+import numpy as np
 import pytest
+from onnx.reference.ops import op_pool_common
 
 from compassc import onnx_backend
 from compassc.importers.onnx.backend_tests import NO_KERNEL, NOT_PASSED, reason
 from tests.choosing import chosen
-from tests.importers.node_tests import all_tests, run
+from tests.importers.node_tests import POOLS, all_tests, pool, run
 
 SHARES = 16
 ON_SIMULATOR = (
@@ -64,6 +66,13 @@ def test_a_sample_passes_on_the_simulator_or_has_no_kernel(share):
 def test_what_has_no_kernel_is_refused_with_a_listed_reason(name, why):
     result = run(name, "X2_1204")
     assert (result.status, result.why) == ("no kernel", why)
+
+
+@pytest.mark.parametrize("kind", POOLS)
+def test_pools_of_whole_windows_are_those_of_onnx_to_the_bit(kind):
+    x = np.random.default_rng(0).normal(size=(2, 3, 7, 9, 6)).astype("float32")
+    given = (x, x.shape, (3, 2, 2), (2, 3, 1), (3, 3, 5), kind)
+    np.testing.assert_array_equal(pool(*given, p=3), op_pool_common.pool(*given, p=3))
 
 
 def test_the_list_is_about_tests_there_are_and_a_tenth_of_them_at_most():
