@@ -8,11 +8,11 @@ from __future__ import annotations
 import linecache
 import logging
 import struct
-import subprocess
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -38,7 +38,6 @@ from .tree import Program
 TEXT, TCBS, PARAMS, ARENA = 0x0100_0000, 0x0020_0000, 0x0021_0000, 0x0400_0000
 TRIPLE = "x86_64-unknown-linux-gnu"
 TIMEOUT = 20.0
-CC_TIMEOUT = 60.0
 GUARD = 4096
 HEADER = "from compassc.dsl import script as S\n\n\n"
 SPECIALS = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-8, 70000.0)
@@ -62,6 +61,11 @@ class Compiled:
     text: str = ""
     extents: dict[str, Any] = field(default_factory=dict)
     outcome: Outcome = field(default_factory=Outcome)
+
+    @cached_property
+    def arguments(self) -> dict[str, Any]:
+        """What all runs get, which change copies only."""
+        return arguments(self.program)
 
 
 # -------------------------------------------------------------------------------------------------------------- inputs
@@ -157,9 +161,13 @@ def joined(texts: Sequence[str]) -> str:
     bodies = []
     for text in texts:
         lines = text.splitlines()
-        seen.update((line, None) for line in lines if line.startswith(("#include", "GEN_DMA")))
-        bodies += [line for line in lines if not line.startswith(("#include", "GEN_DMA"))]
+        seen.update((line, None) for line in lines if line.startswith(("#include", "GEN_")))
+        bodies += [line for line in lines if not line.startswith(("#include", "GEN_"))]
     return "\n".join([*seen, *bodies]) + "\n"
+
+
+_limited = partial(command.run, seconds=60.0)
+"""The compiler as a process of its own, which can be ended: it does not come to an end on every text."""
 
 
 def build_object(items: Sequence[Compiled], target: str, folder: Path) -> bytes:
@@ -167,17 +175,8 @@ def build_object(items: Sequence[Compiled], target: str, folder: Path) -> bytes:
     source = folder / "batch.cl"
     source.write_text(joined([item.text for item in items]), encoding="utf-8")
     options = cc.CcOptions(targets.load(target), use_cache=False)
-    with mock.patch.object(command, "run", run_limited):
+    with mock.patch.object(command, "run", _limited):
         return cc.compile_file(source, folder / "batch.o", options).object.read_bytes()
-
-
-def run_limited(line: list[str], folder: Path, meanwhile: Callable[[], object] | None = None) -> command.Run:
-    """The compiler, which does not come to an end on every text, with a limit."""
-    try:
-        done = subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=CC_TIMEOUT, check=False)
-    except subprocess.TimeoutExpired:
-        raise CompassError(f"clang is not done after {CC_TIMEOUT} s", code="cc-timeout") from None
-    return command.Run(done.returncode, done.stdout + done.stderr)
 
 
 # -------------------------------------------------------------------------------------------------------------- running
@@ -248,7 +247,7 @@ def _block(flag: int, spc: int, task: int, tasks: int) -> bytes:
 
 
 def run_pysim(item: Compiled) -> dict[str, np.ndarray]:
-    values = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in arguments(item.program).items()}
+    values = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in item.arguments.items()}
     item.kernel.target = item.program.target
     item.kernel(*values.values())
     return {k: v for k, v in values.items() if isinstance(v, np.ndarray)}
@@ -256,7 +255,7 @@ def run_pysim(item: Compiled) -> dict[str, np.ndarray]:
 
 def beyond_extents(item: Compiled, compiled: dict[str, np.ndarray]) -> str:
     """What is wrong with the sizes that a build without shapes finds: too small for the writes, or refusing the arrays."""
-    before = arguments(item.program)
+    before = item.arguments
     scalars = {name: value for name, value in before.items() if name not in compiled}
     for name, extent in evaluate(item.extents, scalars, TECS).items():
         if name in compiled:
@@ -271,7 +270,7 @@ def compare(item: Compiled, device: Device, spc: int) -> Outcome:
     """Both results of a program."""
     kind = "x3" if item.program.target.startswith("X3") else "x2"
     try:
-        compiled = device.run(spc, arguments(item.program), kind)
+        compiled = device.run(spc, item.arguments, kind)
     except CompassError as error:
         device.restart()
         return Outcome("simulator", render(error))
