@@ -18,6 +18,19 @@ def _words(count: int) -> st.SearchStrategy[tuple[int, ...]]:
     return st.tuples(*[U32] * count)
 
 
+RESERVED = _words(3)
+MMU = st.lists(st.builds(lay.SegMmu, control=_words(8), ctl=U32), max_size=1)
+GLOBAL_PARAMS = st.one_of(st.none(), st.builds(lay.GlobalParams, U32, U32, st.binary(max_size=8)))
+HASHES = st.lists(st.builds(lay.ConstantHash, U32, U32, st.binary(min_size=32, max_size=32)), max_size=2)
+HASH_TABLES = st.lists(st.builds(lay.HashTable, HASHES.map(tuple)), max_size=2)
+OTHER_NOTES = st.dictionaries(NAMES.map("x{}".format), st.binary(max_size=9), max_size=2)
+ROLES = st.lists(st.sampled_from(("input", "output", "const", "attr")), max_size=5)
+SHAPES = st.one_of(st.none(), st.lists(st.integers(0, 64), max_size=3).map(tuple))
+VALUES = st.one_of(st.none(), st.integers(-5, 5), st.floats(allow_nan=False))
+EXTENTS = st.one_of(st.none(), st.dictionaries(NAMES, st.integers(), max_size=2))
+BUFFERS = st.builds(lay.GmBuffer, buffer_type=st.integers(0, 1), reserved=U32)
+
+
 @st.composite
 def sub_sections(draw, section_size: int, words: int, kinds=(lay.Kind.INTERMEDIATE, lay.Kind.PROFILER, 99)):
     offset = draw(st.integers(0, section_size))
@@ -30,7 +43,7 @@ def sub_sections(draw, section_size: int, words: int, kinds=(lay.Kind.INTERMEDIA
         data_type=draw(st.integers(0, 0x23)),
         scale=draw(st.floats(width=32, allow_nan=False)),
         zero_point=draw(st.integers(-(2**31), 2**31 - 1)),
-        reserved=draw(_words(3)),
+        reserved=draw(RESERVED),
         addr_mask=draw(U32),
         references=tuple(references),
     )
@@ -89,11 +102,10 @@ def subgraphs(draw, index: int, text: int, params: int, desc: int, bss_count: in
 
 @st.composite
 def params(draw):
-    roles = draw(st.lists(st.sampled_from(("input", "output", "const", "attr")), max_size=5))
+    roles = draw(ROLES)
     made = []
     for i, role in enumerate(roles):
-        shape = draw(st.one_of(st.none(), st.lists(st.integers(0, 64), max_size=3).map(tuple)))
-        value = draw(st.one_of(st.none(), st.integers(-5, 5), st.floats(allow_nan=False)))
+        shape, value = draw(SHAPES), draw(VALUES)
         kind = {"kind": "scalar", "value": value} if role == "attr" else {"kind": "pointer", "shape": shape}
         index = 0 if role == "attr" else roles[:i].count(role)
         made.append(
@@ -110,7 +122,7 @@ def kernels(draw):
         params=draw(params()),
         uses_printf=draw(st.booleans()),
         stack_size=draw(st.integers(1, 1 << 20)),
-        extents=draw(st.one_of(st.none(), st.dictionaries(NAMES, st.integers(), max_size=2))),
+        extents=draw(EXTENTS),
     )
 
 
@@ -124,14 +136,18 @@ def _tensors(draw) -> list[lay.SubSection]:
 
 @st.composite
 def gm_configs(draw):
-    buffers = st.builds(lay.GmBuffer, buffer_type=st.integers(0, 1), reserved=U32)
-    return lay.GmConfig(draw(st.integers(0, 2)), draw(_words(2)), draw(_words(3)), (draw(buffers), draw(buffers)))
+    return lay.GmConfig(draw(st.integers(0, 2)), draw(_words(2)), draw(RESERVED), (draw(BUFFERS), draw(BUFFERS)))
 
 
 @st.composite
 def shape_limits(draw):
     low = tuple(draw(st.lists(st.integers(0, 100), max_size=4)))
     return (lay.ShapeLimit(low), lay.ShapeLimit(tuple(d + draw(st.integers(0, 9)) for d in low)))
+
+
+GM_CONFIGS = st.one_of(st.none(), gm_configs())
+SHAPE_LIMITS = st.one_of(st.just(()), shape_limits())
+KERNELS = st.one_of(st.none(), kernels())
 
 
 @st.composite
@@ -163,21 +179,12 @@ def aipu_bins(draw) -> AipuBin:
         comment=draw(st.sampled_from(("", f"target:{target};", f"made by hand\ntarget:{target};"))),
         const_data=draw(st.binary(max_size=16)),
         data=draw(st.binary(max_size=16)),
-        gm=draw(st.one_of(st.none(), gm_configs())),
-        segmmu=tuple(draw(st.lists(st.builds(lay.SegMmu, control=_words(8), ctl=U32), max_size=1))),
-        global_params=draw(st.one_of(st.none(), st.builds(lay.GlobalParams, U32, U32, st.binary(max_size=8)))),
-        shape_limits=draw(st.one_of(st.just(()), shape_limits())),
-        hash_tables=tuple(draw(st.lists(st.builds(lay.HashTable, _hashes()), max_size=2))),
+        gm=draw(GM_CONFIGS),
+        segmmu=tuple(draw(MMU)),
+        global_params=draw(GLOBAL_PARAMS),
+        shape_limits=draw(SHAPE_LIMITS),
+        hash_tables=tuple(draw(HASH_TABLES)),
         graph_json=draw(st.sampled_from((b"", b'{"layers": []}'))),
-        kernel=draw(st.one_of(st.none(), kernels())),
-        other_notes=tuple(
-            Note(name, b"\1" + payload)
-            for name, payload in draw(
-                st.dictionaries(NAMES.map("x{}".format), st.binary(max_size=9), max_size=2)
-            ).items()
-        ),
+        kernel=draw(KERNELS),
+        other_notes=tuple(Note(name, b"\1" + payload) for name, payload in draw(OTHER_NOTES).items()),
     )
-
-
-def _hashes():
-    return st.lists(st.builds(lay.ConstantHash, U32, U32, st.binary(min_size=32, max_size=32)), max_size=2).map(tuple)

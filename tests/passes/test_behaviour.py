@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -29,6 +31,10 @@ def imm(value: int) -> IntImm:
     return IntImm(INT32, value)
 
 
+_among = cache(st.sampled_from)
+"""Strategies of words, each made once: hypothesis looks at what is new."""
+
+
 class Program:
     """Draws statements; keeps the variables and arrays in scope."""
 
@@ -40,7 +46,7 @@ class Program:
         self.loops = 0
 
     def pick(self, *choices):
-        return self.draw(st.sampled_from(choices))
+        return self.draw(_among(choices) if isinstance(choices[0], str) else st.sampled_from(choices))
 
     def expr(self, depth: int = 2) -> Expr:
         kind = (

@@ -16,6 +16,7 @@ from compass_runtime.rpc import wire
 from compass_runtime.rpc.channel import Channel
 from compass_runtime.rpc.errors import RPCError
 from compass_runtime.rpc.wire import Decoder, Encoder, Inline, Kind, Raw
+from tests.words import CHARACTERS
 
 PLAIN = (
     st.none()
@@ -28,7 +29,7 @@ PLAIN = (
 )
 VALUES = st.recursive(
     PLAIN,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(CHARACTERS, max_size=5), inner, max_size=4),
     max_leaves=12,
 )
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from compass_core.errors import CompassError
 from compassc.te.schedule.trace import FORMAT, Trace
 from compassc.tir.index_map import IndexMap
+from tests.words import CHARACTERS
 
 EVIL = [
     '"] + [print(1)] + s["',
@@ -23,7 +24,7 @@ EVIL = [
     "{0.__class__}",
     "\ud800",
 ]
-TEXT = st.sampled_from(EVIL) | st.text(max_size=8) | st.sampled_from(["C", "split", "factor", "i"])
+TEXT = st.sampled_from(EVIL) | st.text(CHARACTERS, max_size=8) | st.sampled_from(["C", "split", "factor", "i"])
 PLAIN = TEXT | st.integers() | st.floats() | st.booleans() | st.none()
 KINDS = st.sampled_from(["axis", "stage", "tensor", "thread", "intrin", "var", "const", "cast", "expr", "other"])
 TREE = st.recursive(
