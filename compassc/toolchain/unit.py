@@ -23,15 +23,18 @@ SCALAR_TYPES = ("char", "uchar", "short", "ushort", "int", "uint", "half", "bf16
 """Types a kernel parameter that is not a pointer may have."""
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_KERNEL = re.compile(
-    r"\b(?:__)?kernel\s+(?:(?:_CLC_\w+|__attribute__\s*\(\(.*?\)\))\s+)*void"
-    r"\s+(?P<name>\w+)\s*\((?P<params>[^()]*)\)\s*\{",
-    re.DOTALL,
+_KERNEL = (
+    re.compile(  # patterns that begin with plain characters are found quicker: what is before them is told behind them
+        r"kernel(?:(?<=\b__kernel)|(?<=\bkernel))\s+(?:(?:_CLC_\w+|__attribute__\s*\(\(.*?\)\))\s+)*void"
+        r"\s+(?P<name>\w+)\s*\((?P<params>[^()]*)\)\s*\{",
+        re.DOTALL,
+    )
 )
-_ASSEMBLY = re.compile(r"\b__asm__\s*(?:volatile|inline)?\s*(?=\()")
+_ASSEMBLY = re.compile(r"__asm__(?<=\b__asm__)\s*(?:volatile|inline)?\s*(?=\()")
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"|[()]')
 _POINTER = re.compile(r"(?P<pointee>[\w\s]+?)\s*\*\s*(?:(?:restrict|const)\s+)*(?P<name>\w+)")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_QUOTED = json.JSONEncoder(ensure_ascii=False).encode
 _SCALAR = re.compile(r"(?:const\s+)?(?P<type>\w+)\s+(?P<name>\w+)")
 
 
@@ -204,8 +207,7 @@ def _closing(text: str, start: int) -> dict[int, int]:
 def _with_last_barriers(text: str, kernels: Sequence[Kernel]) -> str:
     """The text with the barriers that kernels end with marked as such, unless a kernel is called as a function."""
     blanked = _blanked(text)
-    names = "|".join(kernel.name for kernel in kernels)
-    if re.search(rf"(?<!void )\b(?:{names})\s*\(", blanked):
+    if any(re.search(rf"{k.name}(?<=\b{k.name})(?<!void {k.name})\s*\(", blanked) for k in kernels):
         return text
     lines = text.splitlines()
     for kernel in kernels:
@@ -258,7 +260,7 @@ def _with_directives(text: str, original: str, line_map: LineMap, name: str) -> 
 
 
 def _directive(place: tuple[str, int]) -> str:
-    return f"# {place[1]} {json.dumps(place[0], ensure_ascii=False)}"
+    return f"# {place[1]} {_QUOTED(place[0])}"
 
 
 def _entry(kernel: Kernel, line_map: LineMap, name: str) -> list[str]:

@@ -92,7 +92,8 @@ def _includes_apart(flags: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The flags one by one: (option, path) of an include option, ("", flag) of any other."""
     words = iter(flags)
     for word in words:
-        option = max((o for o in _INCLUDE_OPTIONS if word.startswith(o)), key=len, default="")
+        named = word.startswith(("-i", "-I"))
+        option = max((o for o in _INCLUDE_OPTIONS if word.startswith(o)), key=len, default="") if named else ""
         yield option, (word[len(option) :] or next(words, "")) if option else word
 
 

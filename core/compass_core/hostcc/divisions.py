@@ -16,12 +16,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
-_QUOTED = r'"(?:\\.|[^"\\\n])*(?:"|$|\\\Z)' + r"|'(?:\\.|[^'\\\n])*(?:'|$|\\\Z)"
-_IGNORED = re.compile(rf"//[^\n]*|/\*.*?(?:\*/|\Z)|^[ \t]*#[ \t]*include[^\n]*|{_QUOTED}", re.DOTALL | re.MULTILINE)
-"""Comments, includes, and text in quotes. What is not closed ends with the line or the text, so that each of
-them is found where it begins, and the search takes no more time than the text is long."""
+_QUOTED = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*(?:"|$|\\\Z)' + r"|'[^'\\\n]*(?:\\.[^'\\\n]*)*(?:'|$|\\\Z)"
+_IGNORED = re.compile(rf"//[^\n]*|/\*.*?(?:\*/|\Z)|\n[ \t]*#[ \t]*include[^\n]*|{_QUOTED}", re.DOTALL | re.MULTILINE)
+"""Comments, includes behind the end of a line, and text in quotes: all begin with a certain character, by which they are found
+quickly. What is not closed ends with the line or the text, so that each of them is found where it begins, and the search takes
+no more time than the text is long."""
 _HARMLESS = re.compile(
     r"\s*(?:(?:0[xX][0-9a-fA-F]*[1-9a-fA-F][0-9a-fA-F]*|[1-9]\d*)[uU]?|0[xX][\da-fA-F.]+[pP][-+]?\d+[fF]?)(?![\w.])"
 )
@@ -32,9 +34,8 @@ _INSTRUCTION = re.compile(
 )
 _EXPONENT = re.compile(r"\b0[xX][\da-fA-F.]+[pP]\Z")
 """What is before the sign of a real number's exponent."""
-_MACRO = re.compile(r"^[ \t]*#[ \t]*define\b(?![ \t]+\w+(?:\([\w, ]*\))?[ \t\w]*$)", re.MULTILINE)
+_MACRO = re.compile(r"\n[ \t]*#[ \t]*define\b(?![ \t]+\w+(?:\([\w, ]*\))?[ \t\w]*$)", re.MULTILINE)
 """The definition of a macro with more in it than words."""
-_WORDS = re.compile(r"[^\n]")
 _DIVISION = re.compile(r"[/%]=?")
 _CALLS = {"/": "__compass_quotient(", "%": "__compass_remainder("}
 _FARTHEST = 4096
@@ -50,17 +51,28 @@ _DECLARED = re.compile(rf"^declare .*@{REPORT}\(", re.MULTILINE)
 
 def divides(text: str) -> bool:
     """Whether a C text may divide integers by something other than plain numbers."""
-    code = _IGNORED.sub(" ", text)
+    code = _code(text)
     return any(not _HARMLESS.match(code, m.end()) for m in _DIVISION.finditer(code))
+
+
+@lru_cache(maxsize=1)
+def _code(text: str) -> str:
+    """The text with spaces in the place of what is no code: every character stays where it is."""
+    return _IGNORED.sub(_blank, "\n" + text)[1:]
+
+
+def _blank(match: re.Match[str]) -> str:
+    ignored = match[0]
+    return " " * len(ignored) if "\n" not in ignored else "\n".join(" " * len(line) for line in ignored.split("\n"))
 
 
 def called(text: str) -> str | None:
     """The C text with calls in the place of its divisions by something other than plain numbers; None where one of them does
     not stand alone in brackets: `(x / y)`, whose operands are names, numbers, calls, casts or brackets. In a text that
     defines macros brackets need not be what they seem."""
-    if _MACRO.search(text):
+    if _MACRO.search("\n" + text):
         return None
-    code = _IGNORED.sub(lambda match: _WORDS.sub(" ", match[0]), text)
+    code = _code(text)
     changes: list[tuple[int, int, str]] = []
     for match in _DIVISION.finditer(code):
         if _HARMLESS.match(code, match.end()):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 from compass_core.errors import CompassError, ToolchainError, UsageError
@@ -83,9 +85,14 @@ def begin(clang: Clang, flags: list[str], cache: Cache) -> None:
 
 
 def _key(clang: Clang, flags: list[str]) -> str:
-    return key_of("pch-2", clang.identity, command.headers_hash(), host.current().features, *_flags(flags))
+    return _key_of(clang.identity, command.headers_hash(), host.current().features, tuple(flags))
 
 
-def _flags(flags: list[str]) -> list[str]:
+@lru_cache(maxsize=8)
+def _key_of(clang: str, headers: str, features: str, flags: tuple[str, ...]) -> str:
+    return key_of("pch-2", clang, headers, features, *_flags(flags))
+
+
+def _flags(flags: Sequence[str]) -> list[str]:
     """The flags that matter: of folders the header's own only. A precompiled header names its files by it."""
     return [*command.without_includes(flags), "-I", str(command.include_folder())]

@@ -9,7 +9,7 @@ UNCLIPPED = "__compass_unclipped"
 ONLY_READ = "__compass_only_read"
 """A macro around the pointer to a copy, in the call that copies: it is only read, by this pointer, and the source stays. It
 is the place of the copy; in plain runs on a host the pointer becomes the source's (compass/device.h)."""
-_CALLED = re.compile(rf"\b{UNCLIPPED}\(\);")
+_CALLED = re.compile(rf"{UNCLIPPED}\(\);(?<=\b{UNCLIPPED}\(\);)")
 _CLIPPING = re.compile(r"\b__v(?=q?dpa\()")
 
 
