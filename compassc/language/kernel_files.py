@@ -100,6 +100,7 @@ class FileRecorder:
         self.own = str(Path(__file__).resolve().parents[2])
         self._others: dict[str, ModuleType] = {}
         self._users: dict[str, tuple[ModuleType, str]] = {}
+        self._seen: dict[str, ModuleType] = {}
 
     def note(self, path: object, mode: str | None) -> None:
         """A file is opened."""
@@ -118,11 +119,13 @@ class FileRecorder:
         return not (package or outside)
 
     def modules_of_user(self) -> dict[str, tuple[ModuleType, str]]:
-        """The modules that may be the user's, by name, with their files. Each is looked at once, for there are thousands of
-        them in a program that has loaded much."""
+        """The modules that may be the user's, by name, with their files. Each is looked at once, and none where there are those
+        that were there before, for there are thousands of them in a program that has loaded much."""
+        if sys.modules == self._seen:
+            return self._users
         others, before = self._others, self._users
-        self._users = users = {}
-        for name, module in [(n, m) for n, m in list(sys.modules.items()) if others.get(n) is not m]:
+        self._users, self._seen = users, seen = {}, sys.modules.copy()
+        for name, module in [(n, m) for n, m in seen.items() if others.get(n) is not m]:
             known = before.get(name)
             if known is not None and known[0] is module:
                 users[name] = known
@@ -244,7 +247,7 @@ def _own_modules(place: _Place, folder: Path, found: FileRecorder) -> Iterator[N
 
     The user's modules that are imported meanwhile count as files that were read.
     """
-    before, name = dict(sys.modules), place.name
+    before, name = sys.modules.copy(), place.name  # dict() is slow where modules were removed
     inside = (str(folder) + os.sep, str(place.root) + os.sep)
     added = [str(folder), *([str(place.root)] if place.root != folder else [])]
     sys.path[:0] = added
@@ -253,15 +256,16 @@ def _own_modules(place: _Place, folder: Path, found: FileRecorder) -> Iterator[N
     finally:
         for one in added:
             sys.path.remove(one)
-        users = found.modules_of_user()
-        for key, (module, file) in [one for one in users.items() if one[1][1].startswith(inside)]:
-            found.files.add(Path(file))
-            if before.get(key) is not module:
-                del sys.modules[key], users[key]
         if name in before:
             sys.modules[name] = before[name]
         else:
             sys.modules.pop(name, None)
+        users = found.modules_of_user()
+        for key, (module, file) in [one for one in users.items() if one[1][1].startswith(inside)]:
+            if key != name:
+                found.files.add(Path(file))
+            if before.get(key) is not module:
+                del sys.modules[key], users[key]
 
 
 def _text(path: Path) -> str:
