@@ -86,6 +86,7 @@ def source_key() -> str:
     )
 
 
+@lru_cache(maxsize=1)
 def host_libraries() -> tuple[Path, Path, str]:
     """(libc, libm, dynamic linker) of the running Python. ToolchainError where Python is not a glibc program."""
     loaded = []
