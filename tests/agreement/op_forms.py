@@ -190,17 +190,23 @@ def literals(t: DataType) -> tuple[int | float, ...]:
 
 
 def mixed_operands(op: core.Op, t: DataType) -> Iterator[tuple[list[Any], bool]]:
-    """Operands of which one is a scalar or literal that is broadcast, and whether to try a mask too."""
+    """Operands of which one is a scalar or literal that is broadcast, and whether to try a mask too. What is left of two
+    operands beside a literal may be of the other sign only: then it is for that type to try."""
     for position, name in enumerate(op.operands):
         if name == "acc" or len(op.operands) == 1:
             continue
         for operands in operand_sets(op, t, 0):
-            for x in (operands[position].element_of, *literals(t)):
-                yield [*operands[:position], x, *operands[position + 1 :]], isinstance(x, DataType) or x == 3
+            before, after = operands[:position], operands[position + 1 :]
+            for x in (operands[position].element_of, *(literals(t) if vector_of(t, 0) in (*before, *after) else ())):
+                yield [*before, x, *after], isinstance(x, DataType) or x == 3
 
 
-def mixed_forms(t: DataType) -> Iterator[Form]:
-    """Scalars and literals among the operands; some also with a run-time mask."""
+def mixed_forms(t: DataType) -> list[Form]:
+    """Scalars and literals among the operands, each call once; some also with a run-time mask."""
+    return list(dict.fromkeys(_mixed_forms(t)))
+
+
+def _mixed_forms(t: DataType) -> Iterator[Form]:
     for op in value_ops():
         for operands, with_mask in mixed_operands(op, t):
             for mask in (None, True) if op.has_mask and with_mask else (None,):

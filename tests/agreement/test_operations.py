@@ -39,7 +39,7 @@ def test_scalars(t: DataType, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("t", STORAGE)
 def test_scalars_and_literals_among_vectors(t: DataType, tmp_path: Path) -> None:
-    check_forms("mixed", list(mixed_forms(t)), tmp_path, cc_options="-O1")
+    check_forms("mixed", mixed_forms(t), tmp_path, cc_options="-O1")
 
 
 @pytest.mark.parametrize(("t", "lanes"), [(t, lanes) for t in STORAGE for lanes in (0, WIDTHS[t.bits][3])])
