@@ -107,7 +107,7 @@ class Runner:
 
     def __post_init__(self) -> None:
         programs = self.folder / ".bin"
-        programs.mkdir()
+        programs.mkdir(exist_ok=True)  # another page may have begun there
         for name, arguments in self.programs.items():
             path = programs / name
             path.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')
