@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from compass_core import VERSION, files
@@ -110,13 +111,18 @@ def _output(command: list[str]) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
+def _copy_of(source: Callable[[], Path]) -> Callable[[Path], object]:
+    return lambda output: files.write(output, source().read_bytes())
+
+
 def write(folder: Path, machine: Machine | None = None) -> list[Path]:
     """Puts the program into a folder; for this machine's simulator also what it starts from there: libcompass_runtime, unless it is
     part of the program, and the engine. Existing files are replaced, not overwritten in place."""
     target = folder / NAME
-    if machine is None:
-        parts = {NAME: program(), clibrary.NAME: clibrary.library_path(), "compass-worker": engine.engine_path()}
-        files.write_all({folder / name: source.read_bytes() for name, source in parts.items()}, 0o777)
+    if machine is None:  # nothing is built for a folder that takes no files
+        parts: dict[str, Callable[[], Path]] = {NAME: program, clibrary.NAME: clibrary.library_path}
+        parts["compass-worker"] = engine.engine_path
+        files.write_all({folder / name: _copy_of(part) for name, part in parts.items()}, 0o777)
         return [folder / name for name in parts]
     files.write(target, lambda output: link(machine, output), 0o777)
     if machine.sysroot is not None or machine.driver is not None:

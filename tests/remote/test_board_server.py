@@ -22,7 +22,8 @@ from test_drivers import floods
 from test_remote_runs import ex, operands
 from test_waiting_clients import full
 
-from compass_runtime import rpc
+from compass_core.errors import CompassError
+from compass_runtime import board_server, rpc
 from compass_runtime.clibrary import library_path
 from compass_runtime.rpc import access
 from compass_runtime.rpc.limits import Quota
@@ -244,6 +245,15 @@ def test_programs_that_cannot_be_linked(
     done = compassc("rpc-daemon", tmp_path / "board", *given)
     assert done.status == status and why in done.err
     assert not (tmp_path / "board/compass-rpcd").exists()
+
+
+def test_nothing_is_built_for_a_folder_that_takes_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[Path] = []
+    monkeypatch.setattr(board_server, "program", lambda: built.append(tmp_path) or library_path())
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(CompassError, match="cannot write"):
+        board_server.write(tmp_path / "loop")
+    assert not built
 
 
 def test_the_sources_are_those_of_another_machine_too() -> None:
