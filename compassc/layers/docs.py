@@ -36,9 +36,10 @@ def kernels_in_words(declared: LayerType) -> str:
     return "all types" if len(found) == len(DTYPES) else ", ".join(found) or NO_KERNEL
 
 
-def table() -> list[LayerSummary]:
-    """All layer types, the common ones first."""
-    rows = [LayerSummary(t.name, t.use, kernels_in_words(t), t.summary) for t in all_types().values()]
+def table(part: str = "") -> list[LayerSummary]:
+    """The layer types whose names contain `part`, the common ones first."""
+    found = [t for t in all_types().values() if part.lower() in t.name.lower()]
+    rows = [LayerSummary(t.name, t.use, kernels_in_words(t), t.summary) for t in found]
     return sorted(rows, key=lambda r: (USES.index(r.use), r.name.lower()))
 
 

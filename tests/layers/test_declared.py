@@ -70,6 +70,14 @@ def test_links_of_the_index_exist(made):
     assert set(re.findall(r"\]\(([^)]+)\)", made["README.md"])) == made.keys() - {"README.md"}
 
 
+def test_types_of_other_names_are_not_asked_for_their_kernels(monkeypatch):
+    """Making all kernels takes seconds."""
+    asked = []
+    monkeypatch.setattr(docs, "kernels_in_words", lambda declared: asked.append(declared.name) or "")
+    assert docs.table("no such type") == [] and not asked
+    assert sorted(row.name for row in docs.table("depthwise")) == sorted(asked) != []
+
+
 @pytest.mark.parametrize("name", TYPES)
 def test_every_type_is_described_and_defined_or_refused(name):
     declared = TYPES[name]

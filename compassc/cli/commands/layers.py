@@ -40,7 +40,7 @@ def command(name: str, write_docs: Path | None) -> None:
     if name.lower() in known:
         artifact(docs.page(known[name.lower()]))
         return
-    rows = [row for row in docs.table() if name.lower() in row.name.lower()]
+    rows = docs.table(name)
     if not rows:
         near = nearest(name, list(all_types()))
         help = f"did you mean '{near}'?" if near else "`compassc layers` lists them"
