@@ -56,7 +56,7 @@ class Expr(Node):
 
     def typed(self, found: Type) -> Expr:
         """Note its type, and give the expression itself."""
-        self._keep(checked_type_=found)
+        object.__setattr__(self, "checked_type_", found)
         return self
 
     def __call__(self, *args: object) -> Call:

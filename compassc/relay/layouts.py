@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 
 from compass_core.dataclass import dataclass
 from compassc.ir.errors import ExpressionError
@@ -35,15 +35,21 @@ class Layout:
     name: str
     axes: tuple[Axis, ...]
 
-    @property
+    @cached_property
     def primals(self) -> str:
         """The axes that are not parts of others, in order."""
         return "".join(a.letter for a in self.axes if not a.factor)
 
     def parts(self, primal: str) -> list[int]:
         """The places of an axis and of its parts, outermost first."""
-        own = [n for n, a in enumerate(self.axes) if a.primal == primal]
-        return sorted(own, key=lambda n: bool(self.axes[n].factor))
+        return self._places.get(primal, [])
+
+    @cached_property
+    def _places(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {a.primal: [] for a in self.axes}
+        for n in sorted(range(len(self.axes)), key=lambda n: bool(self.axes[n].factor)):
+            found[self.axes[n].primal].append(n)
+        return found
 
     def index_of(self, letter: str) -> int:
         """The place of an axis, -1 where it is not there."""

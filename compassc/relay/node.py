@@ -4,7 +4,7 @@ they say otherwise."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, TypeVar
 
 from compass_core.dataclass import dataclass
@@ -28,16 +28,29 @@ def node(cls: type[_N]) -> type[_N]:
     return dataclass(frozen=True, eq=False, repr=False)(cls)
 
 
+_known: dict[type, tuple[list[str], list[str]]] = {}
+
+
+def _names(cls: type[Node]) -> tuple[list[str], list[str]]:
+    """The names of the fields of a class, and of those that its objects are made of."""
+    found = _known.get(cls)
+    if found is None:
+        own = fields(cls)  # type: ignore[arg-type]  # all nodes are dataclasses
+        found = _known[cls] = [f.name for f in own], [f.name for f in own if f.init]
+    return found
+
+
 class Node:
     """Base of all nodes."""
 
     def parts(self) -> Iterator[tuple[str, object]]:
         """Names and values of the fields that count when nodes are compared."""
-        return ((f.name, getattr(self, f.name)) for f in fields(self) if f.name not in NOT_COMPARED)  # type: ignore[arg-type]  # all nodes are dataclasses
+        return ((name, getattr(self, name)) for name in _names(type(self))[0] if name not in NOT_COMPARED)
 
     def replace(self, **changes: object) -> Self:
         """The same node with some fields changed."""
-        return replace(self, **changes)  # type: ignore[type-var]  # all nodes are dataclasses
+        kept = {name: getattr(self, name) for name in _names(type(self))[1] if name not in changes}
+        return type(self)(**kept, **changes)
 
     def same_as(self, other: object) -> bool:
         """Whether it is this object."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import is_
 
 from compassc.relay.types import (
     FuncType,
@@ -38,28 +39,32 @@ def parts(t: Type) -> Iterator[Type]:
 
 def with_parts(t: Type, fn: Callable[[Type], Type]) -> Type:
     """The type with each of its parts replaced; itself where nothing changes."""
+    names = _PARTS.get(type(t))
+    if names is None:
+        return t
     changes: dict[str, object] = {}
-    for name in _PARTS.get(type(t), ()):
+    for name in names:
         value = getattr(t, name)
         if isinstance(value, tuple):
             made = tuple([fn(part) for part in value])
-            if any(a is not b for a, b in zip(made, value)):
+            if not all(map(is_, made, value)):
                 changes[name] = made
         elif (new := fn(value)) is not value:
             changes[name] = new
     return t.replace(**changes) if changes else t
 
 
-def everywhere(t: Type) -> Iterator[Type]:
-    """A type and all that it consists of."""
-    yield t
+def everywhere(t: Type) -> list[Type]:
+    """A type and all that it consists of, each before its parts."""
+    found = [t]
     for part in parts(t):
-        yield from everywhere(part)
+        found += everywhere(part) if type(part) in _PARTS else (part,)
+    return found
 
 
-def holes(t: Type) -> Iterator[IncompleteType]:
+def holes(t: Type) -> list[IncompleteType]:
     """The parts of a type that are not known."""
-    return (part for part in everywhere(t) if isinstance(part, IncompleteType))
+    return [part for part in everywhere(t) if isinstance(part, IncompleteType)]
 
 
 def substituted(t: Type, by: Mapping[int, Type]) -> Type:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import is_
 from typing import TypeVar
 
 from compassc.relay.expr import (
@@ -21,48 +22,48 @@ from compassc.relay.expr import (
 )
 
 T = TypeVar("T")
-_CHILDREN: Mapping[type, Sequence[str]] = {
-    Call: ("op", "args"),
-    Function: ("params", "body"),
-    If: ("cond", "true_branch", "false_branch"),
-    Let: ("var", "value", "body"),
-    RefCreate: ("value",),
-    RefRead: ("ref",),
-    RefWrite: ("ref", "value"),
-    Tuple: ("fields",),
-    TupleGetItem: ("tuple_value",),
+_CHILDREN: Mapping[type, Callable[..., tuple[Expr, ...]]] = {
+    Call: lambda e: (e.op, *e.args),
+    Function: lambda e: (*e.params, e.body),
+    If: lambda e: (e.cond, e.true_branch, e.false_branch),
+    Let: lambda e: (e.var, e.value, e.body),
+    Match: lambda e: (e.data, *[c.rhs for c in e.clauses]),
+    RefCreate: lambda e: (e.value,),
+    RefRead: lambda e: (e.ref,),
+    RefWrite: lambda e: (e.ref, e.value),
+    Tuple: lambda e: e.fields,
+    TupleGetItem: lambda e: (e.tuple_value,),
 }
-"""The fields of each class that hold expressions, in the order they are visited in. Classes left out have none; `Match` has
-its own order."""
+"""The expressions that those of each class consist of, in the order they are visited in. Classes left out have none."""
+_OTHERS: Mapping[type, Callable[..., Expr]] = {
+    Call: lambda e, op, *args: e.replace(op=op, args=args),
+    Function: lambda e, *new: e.replace(params=new[:-1], body=new[-1]),
+    If: lambda e, cond, yes, no: e.replace(cond=cond, true_branch=yes, false_branch=no),
+    Let: lambda e, var, value, body: e.replace(var=var, value=value, body=body),
+    Match: lambda e, data, *new: e.replace(
+        data=data, clauses=tuple([Clause(c.lhs, rhs, c.span) for c, rhs in zip(e.clauses, new)])
+    ),
+    RefCreate: lambda e, value: e.replace(value=value),
+    RefRead: lambda e, ref: e.replace(ref=ref),
+    RefWrite: lambda e, ref, value: e.replace(ref=ref, value=value),
+    Tuple: lambda e, *fields: e.replace(fields=fields),
+    TupleGetItem: lambda e, value: e.replace(tuple_value=value),
+}
+"""The expressions of each class with others in the place of these."""
+
+
+def _none(e: Expr) -> tuple[Expr, ...]:
+    return ()
 
 
 def children(e: Expr) -> tuple[Expr, ...]:
     """The expressions that an expression consists of, in the order they are visited in: of a call first the callee."""
-    if isinstance(e, Match):
-        return (e.data, *[c.rhs for c in e.clauses])
-    found: list[Expr] = []
-    for name in _CHILDREN.get(type(e), ()):
-        value = getattr(e, name)
-        if isinstance(value, tuple):
-            found.extend(value)
-        else:
-            found.append(value)
-    return tuple(found)
+    return _CHILDREN.get(type(e), _none)(e)
 
 
 def with_children(e: Expr, new: Sequence[Expr]) -> Expr:
     """The expression with other children, in the order of `children`; itself where all are the same."""
-    if all(a is b for a, b in zip(children(e), new)):
-        return e
-    given = iter(new)
-    if isinstance(e, Match):
-        data = next(given)
-        return e.replace(data=data, clauses=tuple([Clause(c.lhs, next(given), c.span) for c in e.clauses]))
-    changes: dict[str, object] = {}
-    for name in _CHILDREN[type(e)]:
-        value = getattr(e, name)
-        changes[name] = tuple([next(given) for _ in value]) if isinstance(value, tuple) else next(given)
-    return e.replace(**changes)
+    return e if all(map(is_, children(e), new)) else _OTHERS[type(e)](e, *new)
 
 
 def depth_first(roots: Iterable[T], parts: Callable[[T], Iterable[T]]) -> Iterator[T]:

@@ -57,9 +57,9 @@ class Rebuild:
         if e not in self.typing.types:
             self.typing.types[e] = self.typing.type_of(e)
         found = self.typing.resolved(e)
-        if not isinstance(found, TensorType) and any(True for _ in holes(found)):
+        if not isinstance(found, TensorType) and holes(found):
             parts = [self.typing.types.get(c) for c in children(e)]
-            if all(t is None or not any(True for _ in holes(self.typing.solver.unifier.resolved(t))) for t in parts):
+            if all(t is None or not holes(self.typing.solver.unifier.resolved(t)) for t in parts):
                 self.errors.append(
                     error(e, "unable to infer a type for this expression", help="annotate variables and results")
                 )
@@ -71,7 +71,7 @@ class Rebuild:
         if made is None:
             t = self.typing.resolved(v)
             known = v.type_annotation
-            whole = known is not None and (isinstance(known, TensorType) or not any(True for _ in holes(known)))
+            whole = known is not None and (isinstance(known, TensorType) or not holes(known))
             made = self._made[v] = (v if whole else v.replace(type_annotation=t)).typed(t)
         assert isinstance(made, Var)
         return made
@@ -86,7 +86,7 @@ class Rebuild:
 
     def function(self, e: Function, after: Function) -> Function:
         """A function that says what it gives."""
-        if e.ret_type is not None and not any(True for _ in holes(e.ret_type)):
+        if e.ret_type is not None and not holes(e.ret_type):
             return after
         found = self.typing.resolved(e)
         return after.replace(ret_type=found.ret_type)  # type: ignore[attr-defined]  # of a FuncType

@@ -40,14 +40,14 @@ class Unifier:
 
     def find(self, t: Type) -> Type:
         """What is known of a type at its top: a hole only where nothing is."""
-        while isinstance(t, IncompleteType) and (known := self._bound.get(id(t))) is not None:
+        while type(t) is IncompleteType and (known := self._bound.get(id(t))) is not None:
             t = known
         return t
 
     def resolved(self, t: Type) -> Type:
         """The type with all that is known."""
         t = self.find(t)
-        if isinstance(t, TensorType):
+        if type(t) is TensorType:
             if self._sizes and any(d in self._sizes for d in t.shape if isinstance(d, SizeVar)):
                 return TensorType([self._size(d) for d in t.shape], t.dtype, t.span)
             return t

@@ -270,7 +270,7 @@ class _Evaluator:
         for a in e.args:
             args.append((yield self._value(a, frame)))
         types = [frame.typed(t) for t in e.type_args]
-        if any(hole for t in types for hole in holes(t)):
+        if any(map(holes, types)):
             types = []
         kind = callee.static
         if isinstance(kind, Constructor):
