@@ -144,6 +144,7 @@ def instruction(
         signature = inspect.signature(function)
         variadic = any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values())
         several = str(signature.return_annotation).startswith("list")
+        defaults: dict[str, object] = {} if variadic else {p.name: p.default for p in signature.parameters.values()}
         KINDS[kind] = Kind(
             function.__name__,
             tuple(inputs),
@@ -159,7 +160,7 @@ def instruction(
         def run(self: Base, *args: Any, **options: Any) -> Any:
             saved = self.snapshot()
             try:
-                bound = _arguments(self, function.__name__, signature, args, options)
+                bound = _arguments(self, function.__name__, signature, defaults, args, options)
                 if kind not in _IN_ORDER and not pure:
                     arguments = list(_flat(bound.arguments.values()))
                     self.check_blocks_only(function.__name__, arguments, kind in _ON_LOOPS)
@@ -190,14 +191,26 @@ def instruction(
 
 
 def _arguments(
-    schedule: Base, step: str, signature: inspect.Signature, args: tuple[object, ...], options: dict[str, object]
+    schedule: Base,
+    step: str,
+    signature: inspect.Signature,
+    defaults: dict[str, object],
+    args: tuple[object, ...],
+    options: dict[str, object],
 ) -> inspect.BoundArguments:
-    """The arguments of a step by their names, looked at: symbols in the place of names of blocks."""
-    try:
-        bound = signature.bind(schedule, *args, **options)
-    except TypeError as error:
-        raise ExpressionTypeError(f"{step}: {error}") from None
-    bound.apply_defaults()
+    """The arguments of a step by their names, looked at: symbols in the place of names of blocks. `defaults`: of all
+    parameters; none where they take any number of arguments."""
+    by_place = dict(zip(defaults, (schedule, *args)))
+    found = {**defaults, **by_place, **options}
+    fits = len(found) == len(defaults) and len(by_place) == len(args) + 1 and by_place.keys().isdisjoint(options)
+    if fits and not any(value is inspect.Parameter.empty for value in found.values()):
+        bound = inspect.BoundArguments(signature, found)  # as `bind` does, which takes far longer
+    else:
+        try:
+            bound = signature.bind(schedule, *args, **options)
+        except TypeError as error:
+            raise ExpressionTypeError(f"{step}: {error}") from None
+        bound.apply_defaults()
     for name, value in bound.arguments.items():
         annotation = signature.parameters[name].annotation
         if name in _TYPES:

@@ -63,10 +63,10 @@ def _told(made: Artifact | Refused) -> object:
 @pytest.mark.parametrize("name", DATA)
 def test_tasks_of_data_go_anywhere(name: str) -> None:
     task = DATA[name]
-    for machine in (True, False):
-        data = packed(task, machine)
-        assert data is not None and is_the_same(task, unpacked(data))
-        assert unpacked(data).workload == task.workload
+    data = packed(task, machine=False)
+    assert data is not None and packed(task, machine=True) == data
+    assert is_the_same(task, unpacked(data))
+    assert unpacked(data).workload == task.workload
 
 
 @pytest.mark.parametrize("number", [0, 1])
