@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from compassc.graph import Layer, Tensor
 from compassc.graph.dtypes import numpy_dtype
 from compassc.layers.declare import BOUNDS, evaluate
 from compassc.layers.kernels import kernel_of
-from tests.layers.harness import run
+from tests.layers.harness import expect
 
 Array = np.ndarray[Any, Any]
 SIZES = ("int8", "float16", "float32")
@@ -53,29 +54,39 @@ def layer_of(
 
 def same(layer: Layer, inputs: list[Array], folder: Path, relative: float = 0, target: str = "X2_1204") -> None:
     """The kernel gives what the reference gives, for floats within `relative` of the largest magnitude."""
-    want = evaluate(layer, inputs)
-    for got, wanted in zip(run(kernel_of([layer]), layer, inputs, folder, target), want, strict=True):
-        label = f"{layer.type} {[(t.dtype, t.shape) for t in (*layer.inputs, *layer.outputs)]} {dict(layer.attributes)}"
-        if relative and got.dtype.kind not in "iub":
-            a, b = got.astype("f8"), wanted.astype("f8")
-            np.testing.assert_allclose(a, b, rtol=relative, atol=relative, err_msg=label)
-        else:
-            np.testing.assert_array_equal(
-                got.view(f"u{got.dtype.itemsize}"), wanted.view(f"u{got.dtype.itemsize}"), label
-            )
+    want, label = evaluate(layer, inputs), label_of(layer)
+
+    def compare(outputs: list[Array]) -> None:
+        for got, wanted in zip(outputs, want, strict=True):
+            if relative and got.dtype.kind not in "iub":
+                a, b = got.astype("f8"), wanted.astype("f8")
+                np.testing.assert_allclose(a, b, rtol=relative, atol=relative, err_msg=label)
+            else:
+                np.testing.assert_array_equal(
+                    got.view(f"u{got.dtype.itemsize}"), wanted.view(f"u{got.dtype.itemsize}"), label
+                )
+
+    expect(kernel_of([layer]), layer, inputs, folder, compare, target)
 
 
 def check(layer: Layer, source: np.random.Generator, folder: Path, rounds: int = 1, narrow: bool = False) -> None:
     """The kernel gives what the reference gives for drawn inputs: integers exactly, floats within `BOUNDS`."""
-    kernel = kernel_of([layer])
-    label = f"{layer.type} {[(t.dtype, t.shape) for t in (*layer.inputs, *layer.outputs)]} {dict(layer.attributes)}"
-    for _ in range(rounds):
-        inputs = [drawn(source, t, narrow) for t in layer.inputs]
-        want = evaluate(layer, inputs)
-        for got, wanted, t in zip(run(kernel, layer, inputs, folder), want, layer.outputs, strict=True):
+    kernel, label = kernel_of([layer]), label_of(layer)
+
+    def compare(outputs: list[Array], want: list[Array]) -> None:
+        for got, wanted, t in zip(outputs, want, layer.outputs, strict=True):
             if t.is_integer:
                 np.testing.assert_array_equal(got, wanted, label)
             else:
                 limit = BOUNDS[t.dtype]
                 wide, other = got.astype("f8"), wanted.astype("f8")
                 np.testing.assert_allclose(wide, other, rtol=limit, atol=limit, err_msg=label)
+
+    for _ in range(rounds):
+        inputs = [drawn(source, t, narrow) for t in layer.inputs]
+        expect(kernel, layer, inputs, folder, partial(compare, want=evaluate(layer, inputs)))
+
+
+def label_of(layer: Layer) -> str:
+    """What a failure says of a layer."""
+    return f"{layer.type} {[(t.dtype, t.shape) for t in (*layer.inputs, *layer.outputs)]} {dict(layer.attributes)}"

@@ -14,7 +14,7 @@ from compassc.layers.kernels import kernel_of
 from compassc.layers.samples import Draw
 from compassc.layers.samples import drawn as drawn_layer
 from tests.choosing import some
-from tests.layers.harness import run
+from tests.layers.harness import expect, run
 
 FLOATS = ("float32", "float16")
 INTEGERS = ("int8", "uint8", "int16")
@@ -37,13 +37,17 @@ def drawn(source: np.random.Generator, t: Tensor) -> np.ndarray:
 def check(layer: Layer, source: np.random.Generator, folder: Any) -> None:
     inputs = [drawn(source, t) for t in layer.inputs]
     want = evaluate(layer, inputs)
-    for got, wanted in zip(run(kernel_of([layer]), layer, inputs, folder), want, strict=True):
-        label = f"{layer.type} {[t.dtype for t in (*layer.inputs, *layer.outputs)]} {dict(layer.attributes)}"
-        if got.dtype.kind in "iub":
-            np.testing.assert_array_equal(got, wanted, label)
-        else:
-            limit = RELATIVE[got.dtype.itemsize]
-            np.testing.assert_allclose(got.astype("f8"), wanted.astype("f8"), rtol=limit, atol=limit / 4, err_msg=label)
+    label = f"{layer.type} {[t.dtype for t in (*layer.inputs, *layer.outputs)]} {dict(layer.attributes)}"
+
+    def compare(outputs: list[np.ndarray]) -> None:
+        for got, wanted in zip(outputs, want, strict=True):
+            if got.dtype.kind in "iub":
+                np.testing.assert_array_equal(got, wanted, label)
+            else:
+                limit, a, b = RELATIVE[got.dtype.itemsize], got.astype("f8"), wanted.astype("f8")
+                np.testing.assert_allclose(a, b, rtol=limit, atol=limit / 4, err_msg=label)
+
+    expect(kernel_of([layer]), layer, inputs, folder, compare)
 
 
 @pytest.fixture

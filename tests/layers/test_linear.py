@@ -14,7 +14,7 @@ from compassc.layers.declare import evaluate
 from compassc.layers.families.linear.formats import in_bytes, integer_format, signed_sums
 from compassc.layers.kernels import kernel_of
 from tests.choosing import some
-from tests.layers.harness import run
+from tests.layers.harness import expect, run
 
 BYTES, SHORTS, FLOATS = ("int8", "uint8"), ("int16", "uint16"), ("float32", "float16", "bfloat16")
 RELATIVE = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 1.6e-2}
@@ -44,15 +44,20 @@ def drawn(source: np.random.Generator, t: Tensor) -> Array:
 
 def check(layer: Layer, source: np.random.Generator, folder: Any) -> None:
     inputs = [drawn(source, t) for t in layer.inputs]
-    (want,), (got,) = evaluate(layer, inputs), run(kernel_of([layer]), layer, inputs, folder)
+    (want,) = evaluate(layer, inputs)
     label = (
         f"{layer.type} {[t.dtype for t in (*layer.inputs, layer.output)]} {layer.input.shape} {dict(layer.attributes)}"
     )
-    if layer.output.is_integer:
-        np.testing.assert_array_equal(got, want, label)
-        return
-    limit = RELATIVE[layer.output.dtype]
-    np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), rtol=limit, atol=limit, err_msg=label)
+
+    def compare(outputs: list[Array]) -> None:
+        (got,) = outputs
+        if layer.output.is_integer:
+            np.testing.assert_array_equal(got, want, label)
+            return
+        limit = RELATIVE[layer.output.dtype]
+        np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), rtol=limit, atol=limit, err_msg=label)
+
+    expect(kernel_of([layer]), layer, inputs, folder, compare)
 
 
 def window(kernel: tuple[int, int], stride: int = 1, pad: int = 0, dilation: int = 1) -> dict[str, int]:
