@@ -24,6 +24,10 @@ class Annotation:
     intrin: TensorIntrin | None = None
     pragmas: dict[str, object] = field(default_factory=dict)
 
+    def copied(self) -> Annotation:
+        """One that says the same, of which each can be changed."""
+        return Annotation(self.loop, self.thread, self.intrin, self.pragmas)
+
     bind_thread = property(lambda self: self.thread)
     tensor_intrin = property(lambda self: self.intrin)
     pragma_keys = property(lambda self: list(self.pragmas))

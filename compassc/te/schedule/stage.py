@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from compass_core import vendor
@@ -162,12 +161,15 @@ class Stage:
 
     def snapshot(self) -> dict[str, object]:
         """The state, for `restore`."""
-        state = dict(vars(self))
-        for name in ("relations", "all_iter_vars", "leaf_iter_vars"):
-            state[name] = list(state[name])
-        state["annotations"] = {a: replace(n) for a, n in self.annotations.items()}
-        state["alignments"] = dict(self.alignments)
-        return state
+        annotations = {a: n.copied() for a, n in self.annotations.items()} if self.annotations else {}
+        return {
+            **vars(self),
+            "relations": self.relations[:],
+            "all_iter_vars": self.all_iter_vars[:],
+            "leaf_iter_vars": self.leaf_iter_vars[:],
+            "annotations": annotations,
+            "alignments": dict(self.alignments),
+        }
 
     def restore(self, saved: dict[str, object]) -> None:
         """Go back to a state."""

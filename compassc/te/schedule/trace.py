@@ -244,7 +244,7 @@ def primitive(function: _F) -> _F:
     @functools.wraps(function)
     def run(self: Any, *args: Any, **options: Any) -> Any:
         try:
-            signature.bind(self, *args, **options)
+            bound = signature.bind(self, *args, **options).arguments
         except TypeError as error:
             raise ExpressionTypeError(f"{function.__name__}: {error}") from None
         schedule: Schedule = getattr(self, "schedule", self)
@@ -264,8 +264,7 @@ def primitive(function: _F) -> _F:
         finally:
             schedule.running.pop()
         if all(step in record.MADE_OF_OTHERS for step in schedule.running):
-            nparts = signature.bind(self, *args, **options).arguments.get("nparts")
-            record.keep(schedule, record.name_of(function.__name__, nparts))
+            record.keep(schedule, record.name_of(function.__name__, bound.get("nparts")))
         if not schedule.running:
             stage = "" if self is schedule else self.label
             schedule.trace.steps.append(Step(stage, function.__name__, tuple(words[0]), tuple(words[1].items())))
