@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _PROGRAM = Path(__file__).with_name("process.py")
+_PYTHONS = (os.path.dirname(os.__file__), os.path.join(os.path.dirname(os.__file__), "lib-dynload"))
+"""Where Python's own modules are, which are most of those that it loads: programs may have added many folders before these."""
 _END_SECONDS = 5.0
 
 
@@ -48,7 +50,7 @@ class _Process:
     def _spawned(
         role: str, options: dict[str, object], callback: object
     ) -> tuple[subprocess.Popen[bytes] | _Forked, str, IO[bytes]]:
-        search = sorted(sys.path, key=lambda folder: not os.path.isabs(folder))
+        search = sorted(sys.path, key=lambda folder: (not os.path.isabs(folder), folder not in _PYTHONS))
         command = [sys.executable, str(_PROGRAM), role, json.dumps(options), *search]
         proc = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         assert proc.stdout is not None

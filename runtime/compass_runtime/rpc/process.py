@@ -5,10 +5,11 @@ The folders are where it finds modules. It says on stdout where it listens, and 
 
 from __future__ import annotations
 
+import gc
 import sys
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # until it knows its folders it imports nothing but `sys`
+if TYPE_CHECKING:  # until it knows its folders it imports what is built in alone
     from collections.abc import Callable
     from typing import Any, TextIO
 
@@ -28,6 +29,8 @@ def main(role: str, options: dict[str, object], told: TextIO, callback: Callable
     from compass_core.errors import CompassError
 
     def say(about: dict[str, object]) -> None:
+        gc.freeze()  # what is loaded by now stays: neither it nor the processes of clients look for garbage there
+        gc.enable()
         print(json.dumps(about), file=told, flush=True)
         if told is sys.stdout:  # nobody reads on
             os.dup2(2, 1)
@@ -102,4 +105,5 @@ if __name__ == "__main__":
     _, given_role, given_options, *sys.path = sys.argv
     import json
 
+    gc.disable()
     main(given_role, json.loads(given_options), sys.stdout)
