@@ -34,6 +34,8 @@ def made(name, kind, shape, axis):
     return te.lower(s, [x, out], "k", target=TARGET).script(), found.ravel(), np.ravel(wanted)
 
 
+DOT_PRODUCTS = [("mean", case, "int8") for case in ("rows", "rows that no vector divides", "all")]
+"""Sums of bytes that are."""
 CASES = [(name, case) for name in OPERATORS for case in ROWS if name != "argmax" or "two axes" not in case]
 
 
@@ -46,12 +48,7 @@ def test_what_is_reduced_is_transferred(name, case, kind):
     else:
         np.testing.assert_allclose(found.astype("f8"), wanted, rtol=2e-3)
     assert "dma_copy" in text
-
-
-@pytest.mark.parametrize("case", ["rows", "rows that no vector divides", "all"])
-def test_sums_of_bytes_are_dot_products(case):
-    text, _, _ = made("mean", "int8", *ROWS[case])
-    assert "vqdpa" in text
+    assert "vqdpa" in text or (name, case, kind) not in DOT_PRODUCTS
 
 
 @pytest.mark.parametrize("extent", [5, 64, 32768, 32769])
