@@ -72,10 +72,10 @@ def operators_of(name: str) -> tuple[str, ...]:
     return tuple(noted.names)
 
 
-def layer_rows() -> list[LayerRow]:
-    """All layer types."""
+def layer_rows(part: str = "") -> list[LayerRow]:
+    """The layer types whose names contain `part`."""
     load_kernels()
-    return [_row(t) for t in all_types().values()]
+    return [_row(t) for t in all_types().values() if part.lower() in t.name.lower()]
 
 
 def _row(declared: LayerType) -> LayerRow:
@@ -98,10 +98,11 @@ def _row(declared: LayerType) -> LayerRow:
     )
 
 
-def operator_rows() -> list[OperatorRow]:
-    """All operators."""
+def operator_rows(part: str = "") -> list[OperatorRow]:
+    """The operators whose names contain `part`."""
+    found = [o for o in all_operators().values() if part.lower() in o.name.lower()]
     by_operator: dict[str, list[str]] = {}
-    for name in all_types():
+    for name in all_types() if found else ():
         for operator in operators_of(name) if name in SAMPLES else ():
             by_operator.setdefault(operator, []).append(name)
     return [
@@ -112,5 +113,5 @@ def operator_rows() -> list[OperatorRow]:
             len(o.samples),
             ", ".join(by_operator.get(o.name, ())) or "of no sample",
         )
-        for o in all_operators().values()
+        for o in found
     ]

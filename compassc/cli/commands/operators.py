@@ -21,9 +21,7 @@ def command(name: str, layers: bool) -> None:
     """
     from compassc.layers import matrix
 
-    rows = [
-        row for row in (matrix.layer_rows() if layers else matrix.operator_rows()) if name.lower() in row.name.lower()
-    ]
+    rows = matrix.layer_rows(name) if layers else matrix.operator_rows(name)
     if not rows:
         what, lists = ("layer type", "compassc operators --layers") if layers else ("operator", "compassc operators")
         raise UsageError(f"no {what} is called '{name}'", code="unknown-op", help=f"`{lists}` lists them")
