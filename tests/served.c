@@ -160,6 +160,18 @@ static int enlarge(struct dl_phdr_info *library, size_t size, void *unused) {
   return 0;
 }
 
+/* Takes what is left of the large page that the heap ends in, and sees that there is another behind it: what children allocate
+ * lies in large pages from the start on, for which the system is asked once, not four hundred times. */
+static void end_heap_with_page(void) {
+  const uintptr_t large = 2 << 20, step = 32 << 10, header = 64;
+  for (int i = 0; i < 512; i++) {
+    uintptr_t start = (uintptr_t)malloc(step), end = (start + step + large) & -large, rest = end - start - step;
+    if (rest > step + header || end + 2 * large > (uintptr_t)sbrk(0)) continue;
+    if (rest > 2 * header) malloc(rest - header);
+    return;
+  }
+}
+
 static int serve(int count, char **arguments, char **variables) {
   (void)count, (void)arguments, (void)variables;
   sigset_t awaited;
@@ -167,7 +179,7 @@ static int serve(int count, char **arguments, char **variables) {
   sigaddset(&awaited, SIGCHLD);
   sigprocmask(SIG_BLOCK, &awaited, NULL);
   signal(SIGPIPE, SIG_IGN);
-  if (has_large_pages()) dl_iterate_phdr(enlarge, NULL);
+  if (has_large_pages()) dl_iterate_phdr(enlarge, NULL), end_heap_with_page();
   ended = signalfd(-1, &awaited, SFD_CLOEXEC);
   if (ended < 0 || send(calls, "ready", 5, 0) != 5) return 1;
   for (;;) {
