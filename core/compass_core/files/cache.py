@@ -83,9 +83,12 @@ def _is_whole(path: Path) -> bool:
         return True
     if _sum(path.read_bytes()) != _sum_file(path).read_bytes():
         return False
-    os.utime(path)
-    if status.st_size >= _LARGE:
-        _compared[path] = _state(path.stat())
+    is_large = status.st_size >= _LARGE
+    if not is_large or time.time() - status.st_mtime >= _USE_KEPT:
+        os.utime(path)
+        status = path.stat()
+    if is_large:  # not marked anew by each process that uses it: the others would have to compare it again
+        _compared[path] = _state(status)
     return True
 
 
