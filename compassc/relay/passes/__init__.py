@@ -9,7 +9,8 @@ share calls, within rounding where the docstring says that products are put toge
 from __future__ import annotations
 
 import inspect
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from compassc.pass_manager import Folder, load_pass
@@ -46,7 +47,13 @@ def make(name: str, *args: object, **options: object) -> RelayPass:
     """A pass by its name, to be called with modules. UsageError for names that are not known, TypeError for options that the
     pass does not have."""
     module = load_pass(name, FOLDER)
-    bound = inspect.signature(partial(module.run, None)).bind(*args, **options)
+    bound = _options_of(module.run).bind(*args, **options)
     return RelayPass(
         lambda given: module.run(given, *bound.args, **bound.kwargs), module.NAME, module.LEVEL, module.REQUIRED
     )
+
+
+@cache
+def _options_of(run: Callable[..., object]) -> inspect.Signature:
+    """What a pass takes beside a module."""
+    return inspect.signature(partial(run, None))
