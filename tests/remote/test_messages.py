@@ -23,7 +23,7 @@ PLAIN = (
     | st.booleans()
     | st.integers(-(1 << 63), (1 << 64) - 1)
     | st.floats(allow_nan=False)
-    | st.text(st.characters(), max_size=20)
+    | st.text(CHARACTERS, max_size=20)
     | st.binary(max_size=20)
     | st.builds(bytearray, st.binary(max_size=20))
 )
