@@ -96,7 +96,9 @@ class Interpreter:
 
     def body(self, statements: Code, env: Env) -> None:
         for s in statements:
-            self.count(1)
+            self.steps += 1
+            if self.steps > STEP_LIMIT:
+                raise TooLong
             _STATEMENTS[s[0]](self, s, env)
 
     def count(self, steps: int) -> None:
@@ -463,14 +465,16 @@ class Interpreter:
         if kind is int or kind is float or kind is bool:
             literal: Linear = e
             return literal
-        self.count(1)
+        self.steps += 1
+        if self.steps > STEP_LIMIT:
+            raise TooLong
         if kind is str:
             found = env.get(e)
             return unknown(f"{e!r} is not known") if found is None else found
         rule = _EXPRESSIONS.get(e[0])
         if rule is not None:
             return rule(self, e, env)
-        args = [self.number(x, env) for x in e[1:]]
+        args = [x if type(x) is int else self.number(x, env) for x in e[1:]]
         try:
             return apply(e[0], args, self.steps < REFINED)
         except OverflowError:

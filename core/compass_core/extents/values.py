@@ -163,6 +163,8 @@ def apply(op: str, args: Sequence[Linear], may_split: bool) -> Linear:
     if special is not None:
         return special(op, args, may_split)
     a, b = args
+    if type(a) is int and type(b) is int:
+        return _exact(op, a, b)
     if type(a) is float or type(b) is float or _is_float(a) or _is_float(b):
         return _float(op, a, b, may_split)
     if not isinstance(a, Form) and not isinstance(b, Form):
@@ -316,14 +318,13 @@ def _split(difference: Linear, at: int, may_split: bool) -> None:
 def _convert(op: str, args: Sequence[Any], may_split: bool) -> Linear:
     """`["i32", e]`: cut to a type."""
     (a,) = args
-    signed, bits = op[0] == "i", int(op[1:])
-    least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    low, high = bounds(a)
+    least, most = _RANGES[op]
+    low, high = (a, a) if type(a) is int else bounds(a)
     if least <= low and high <= most:
         same: Linear = a
         return same
     if not isinstance(a, Form):
-        return wrap(a, bits, signed)
+        return wrap(a, int(op[1:]), op[0] == "i")
     return Form({}, least, most, a.reason or f"the index arithmetic leaves the range of {op}")
 
 
@@ -397,7 +398,12 @@ _ON_FORMS: dict[str, Rule] = {
     **dict.fromkeys(("min", "max"), _least),
     **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), _compare),
 }
-INTEGERS = tuple(f"{sign}{bits}" for sign in "iu" for bits in (8, 16, 32, 64))
+_BITS = (8, 16, 32, 64)
+_RANGES = {
+    **{f"i{bits}": (-(1 << bits - 1), (1 << bits - 1) - 1) for bits in _BITS},
+    **{f"u{bits}": (0, (1 << bits) - 1) for bits in _BITS},
+}
+INTEGERS = tuple(_RANGES)
 _SPECIAL: dict[str, Callable[[str, Sequence[Linear], bool], Linear]] = {
     **dict.fromkeys(INTEGERS, _convert),
     "int": _to_int,
