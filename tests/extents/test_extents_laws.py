@@ -2,11 +2,12 @@
 
 import time
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from compass_core.errors import CompassError
-from compass_core.extents import DEPTH_LIMIT, evaluate
+from compass_core.extents import DEPTH_LIMIT, evaluate, runs
 from compass_core.extents.interpreter import REFINED, STEP_LIMIT, Interpreter
 from tests.choosing import some
 from tests.extents.fuzz import harmful, wrong
@@ -22,6 +23,47 @@ def test_extents_are_bounds_of_what_is_accessed(first):
 @pytest.mark.parametrize("seed", [44679, 23257, 32697])
 def test_what_random_programs_found(seed):
     assert not wrong(seed)
+
+
+def with_runs(seed):
+    """A program with runs of accesses, some of them beyond what is an address, and its scalars."""
+    random = Random(seed)
+    numbers = [0, 1, 4, 32, 4800, *random.sample([1 << 20, 1 << 31, -8, -1, 1.5, True], 2)]
+    names = ["i", "m", "n", *random.sample(["f", "missing", "p", "a"], 1)]
+
+    def place(depth):
+        if not depth:
+            return random.choice(numbers + names)
+        a, b = place(depth - 1), place(random.randrange(depth))
+        operator = random.choice(["add", "add", "sub", "mul", "i32", "u8", "min"])
+        return [operator, a] if operator in ("i32", "u8") else [operator, *random.sample([a, b], 2)]
+
+    def access():
+        # most of them as kernels have them
+        at = ["i32", ["add", ["mul", random.choice("imn"), 64], 4 * random.randrange(9)]]
+        at = place(random.randrange(4)) if random.random() < 0.2 else at
+        pointer = ["addr", random.choice("aaabp"), at]
+        return ["access", pointer, random.choice((0, 0, 8, "n")), random.choice((4, 4, 4, 0, "n"))]
+
+    def run():
+        return [access() for _ in range(random.randrange(4, 20))]
+
+    ends = random.choice(((0, "n"), ("m", ["add", "m", "n"]), (["?", 0, 3], "n")))
+    body = [*run(), ["for", "i", *ends, random.choice((1, 3)), [*run(), ["if", ["lt", "i", "m"], run(), []]]], *run()]
+    body = [["let", "i", 2], ["let", "m", ["mul", ["tid"], "n"]], ["let", "p", ["addr", "b", ["mul", "m", 4]]], *body]
+    scalars = {"n": random.choice((1, 3, 40, 1 << 30)), "f": 2.5}
+    return {
+        "entry": "k",
+        "params": {"a": 4, "b": 1},
+        "functions": {"k": {"params": ["a", "b", "n", "f", "missing"], "body": body}},
+    }, scalars
+
+
+def test_runs_of_accesses_are_what_their_accesses_are_one_by_one(monkeypatch):
+    monkeypatch.setattr(runs, "LEAST", 2)
+    at_once = [evaluate(*with_runs(seed), TECS) for seed in range(80)]
+    monkeypatch.setattr(runs, "LEAST", 1 << 30)
+    assert at_once == [evaluate(*with_runs(seed), TECS) for seed in range(80)]
 
 
 def test_damaged_programs_are_answered_or_refused():

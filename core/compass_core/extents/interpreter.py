@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
-from .loops import DISTANCE, Loop, iteration, moved
+from .loops import DISTANCE, Break, Loop, Returned, iteration, moved
 from .reach import Reach
+from .runs import Run, Runs
 from .structure import Code, Program, Structure, mentions, size
 from .values import (
     Address,
@@ -45,15 +46,6 @@ CALL_LIMIT = 32
 """Functions that may have called each other."""
 
 
-class Break(Exception):
-    pass
-
-
-class Returned(Exception):
-    def __init__(self, value: Value) -> None:
-        self.value = value
-
-
 class TooLong(Exception):
     pass
 
@@ -78,6 +70,7 @@ class Interpreter:
         self.breaks: list[Env] = []
         """Variables where a loop may have been left."""
         self.structure = Structure()
+        self.runs = Runs()
         self.sizes: dict[int, int] = {}
 
     def run(self, entry: str, tids: int) -> None:
@@ -94,8 +87,11 @@ class Interpreter:
 
     # -- statements
 
-    def body(self, statements: Code, env: Env) -> None:
-        for s in statements:
+    def body(self, statements: list[Code], env: Env) -> None:
+        for s in self.runs.of(statements):
+            if isinstance(s, Run):
+                self._accesses(s, env)
+                continue
             self.steps += 1
             if self.steps > STEP_LIMIT:
                 raise TooLong
@@ -444,6 +440,16 @@ class Interpreter:
         size = self.number(s[3], env)
         end = add(add(pointer.offset, self.number(s[2], env)), size)
         self.reach.note(root, end, size, self.maybe, self.fixed)
+
+    def _accesses(self, run: Run, env: Env) -> None:
+        ends = run.ends(env) if self.steps + run.steps <= STEP_LIMIT else None
+        if ends is None:
+            for s in run.statements:
+                self.body([s], env)
+            return
+        self.steps += run.steps
+        for root, end in ends:
+            self.reach.note(root, end, 1, self.maybe, self.fixed)
 
     # -- expressions
 

@@ -7,7 +7,16 @@ from collections.abc import Callable
 from compass_core.dataclass import dataclass
 
 from .structure import Code
-from .values import Address, Env, Form, add, scale
+from .values import Address, Env, Form, Value, add, scale
+
+
+class Break(Exception):
+    pass
+
+
+class Returned(Exception):
+    def __init__(self, value: Value) -> None:
+        self.value = value
 
 
 @dataclass

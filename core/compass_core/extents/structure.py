@@ -82,9 +82,13 @@ class Structure:
         return Summary(changed, frozenset(defined), breaks, returns)
 
 
-def size(x: object) -> int:
-    """The approximate number of steps of a body."""
-    return 1 + sum(map(size, x[1:] if x and isinstance(x[0], str) else x)) if isinstance(x, list) else 1
+def size(body: list[Code]) -> int:
+    """The approximate number of steps of a body: its parts but the words of statements and operators."""
+    found, level = 1, list[Code]([body])
+    while level:
+        found += sum(map(len, level)) - len([x for x in level if x and type(x[0]) is str])
+        level = [x for parent in level for x in parent if type(x) is list]
+    return found
 
 
 def mentions(e: object, names: frozenset[str]) -> bool:
