@@ -44,7 +44,6 @@ from compassc.tuning.space import Candidate
 from compassc.tuning.task import Task
 
 if TYPE_CHECKING:
-    from compass_runtime.profile.instrument import Instrumented
     from compass_sim import RunResult
 
 BUILD_SECONDS = 60
@@ -152,11 +151,8 @@ class _Batch:
     def _counted(self, source: Source) -> tuple[Source, Any]:
         """The text with counters, and what they mean."""
         model = cost_model(self._target.name)
-        key = self._target.name, source.unit
-        if key not in _instrumented:
-            _instrumented[key] = instrument(source, model)
-        unit = _instrumented[key]
-        return replace(unit.source, trusted=source.trusted), (model, (unit,))
+        unit = instrument(source, model)
+        return unit.source, (model, (unit,))
 
     def results(self) -> list[Result]:
         """A result for each candidate."""
@@ -257,7 +253,6 @@ class _Batch:
         return ""
 
 
-_instrumented: Bounded[tuple[str, str], Instrumented] = Bounded(16)
 _templates: Bounded[str, Program] = Bounded(64)
 
 

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from runtime_kernels import pointer, scalar
 
+from compass_core.errors import ToolchainError
+from compass_core.hostcc.sources import Source
 from compass_runtime import Program
 from compass_runtime.profile.collect import Tally
+from compass_runtime.profile.costs import cost_model
+from compass_runtime.profile.instrument import instrument
 from compass_runtime.profile.run import profiled_call
 from compass_runtime.profile.table import text
 
@@ -161,3 +165,21 @@ def test_letters_of_all_languages_change_nothing(build):
         assert {place[0] for place in profile.lines} - {""} == {"k.cl", file}
         found[file] = {kind: tally.count for kind, tally in profile.total.classes.items()}, profile.cycles
     assert len(set(map(str, found.values()))) == 1
+
+
+def test_a_unit_gets_its_counters_once_and_stays_whose_it_is(monkeypatch, tmp_path):
+    model = cost_model("X2_1204")
+    body = "__kernel void k(__global int* a) { for (int i = 0; i < 4; i++) a[i] = i; }"
+    one, other = (
+        Source("k.cl", model.target.define, (), (), body, identity=name, trusted=True) for name in (b"one", b"other")
+    )
+    first = instrument(one, model)
+    with monkeypatch.context() as patched:
+        patched.setattr("compass_runtime.profile.instrument.parse", lambda *_: 1 / 0)
+        again = instrument(other, model)
+    assert (again.source.text, again.regions) == (first.source.text, first.regions)
+    assert (first.source.identity, again.source.identity) == (b"one", b"other")
+    assert instrument(one, model, 5).first == 5
+    monkeypatch.setenv("COMPASS_CLANG", str(tmp_path / "none"))
+    with pytest.raises(ToolchainError):
+        instrument(one, model)

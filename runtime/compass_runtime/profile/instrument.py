@@ -11,10 +11,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from compass_core.bounded import Bounded
 from compass_core.dataclass import dataclass
 from compass_core.elf.hostcode import entry_symbol
 from compass_core.errors import ToolchainError
 from compass_core.hostcc import factors
+from compass_core.hostcc.clang import find_clang
+from compass_core.hostcc.foreign import is_trusted
 from compass_core.hostcc.sources import Source
 from compass_runtime.profile import syntax
 from compass_runtime.profile.costs import CostModel, class_of
@@ -52,6 +55,21 @@ def instrument(
 ) -> Instrumented:
     """Puts counters into a translation unit. ToolchainError when clang is missing or cannot read the text, and for C that
     is beyond what is understood here: the text need not be one of this toolchain's."""
+    unit = source.name, source.define, source.macros, source.options, source.text, is_trusted(source)
+    key = unit, id(model), first, first_site, str(find_clang(clang).path)
+    found = _known.get(key)
+    if found is None:
+        found = _known[key] = model, _instrumented(source, model, first, first_site, clang)
+    made = found[1]
+    return replace(made, source=replace(source, text=made.source.text, macros=made.source.macros))
+
+
+_known: Bounded[tuple[object, ...], tuple[CostModel, Instrumented]] = Bounded(64)
+"""What was made of units, as a network is profiled more than once and candidates of a search come again; with the model of costs,
+which so lives as long as its number is in the key."""
+
+
+def _instrumented(source: Source, model: CostModel, first: int, first_site: int, clang: str | None) -> Instrumented:
     try:
         counted = replace(source, text=factors.whole(source.text))
         return _Writer(parse(counted, clang), model, first, first_site).result(counted)
