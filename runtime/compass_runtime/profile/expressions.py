@@ -295,15 +295,17 @@ def _is_load(node: Node) -> bool:
     return made
 
 
-_PURE = (
-    *syntax.WRAPPERS,
-    *syntax.CASTS,
-    *syntax.LITERALS,
-    "BinaryOperator",
-    "UnaryOperator",
-    "ConditionalOperator",
-    "DeclRefExpr",
-    "ConvertVectorExpr",
+_PURE = frozenset(
+    (
+        *syntax.WRAPPERS,
+        *syntax.CASTS,
+        *syntax.LITERALS,
+        "BinaryOperator",
+        "UnaryOperator",
+        "ConditionalOperator",
+        "DeclRefExpr",
+        "ConvertVectorExpr",
+    )
 )
 
 

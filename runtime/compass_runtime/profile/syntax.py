@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
 from typing import TypeVar
 
+from compass_core.namedtuple import NamedTuple
 from compass_runtime.profile.parse import Node
 
 T = TypeVar("T")
@@ -37,7 +38,10 @@ WRAPPERS = ("ParenExpr", "ConstantExpr", "AsTypeExpr", "ExprWithCleanups")
 CASTS = ("ImplicitCastExpr", "CStyleCastExpr")
 LITERALS = ("IntegerLiteral", "FloatingLiteral", "CharacterLiteral", "StringLiteral", "UnaryExprOrTypeTraitExpr")
 LOOPS = ("ForStmt", "WhileStmt", "DoStmt")
-_JUMPS = ("ReturnStmt", "GotoStmt", "LabelStmt", "BreakStmt", "ContinueStmt")
+_AROUND = frozenset((*WRAPPERS, *CASTS))
+_PARTS = _AROUND | {"ArraySubscriptExpr", "ExtVectorElementExpr", "MemberExpr"}
+_MADE = _AROUND | {"BinaryOperator", "UnaryOperator", "InitListExpr"}
+_JUMPS = frozenset(("ReturnStmt", "GotoStmt", "LabelStmt", "BreakStmt", "ContinueStmt"))
 _OPERATORS = {"*": "mul", "/": "div", "%": "div"}
 
 
@@ -58,25 +62,47 @@ def noted(question: Callable[[Node], T]) -> Callable[[Node], T]:
 
 
 @noted
-def children(node: Node) -> list[Node]:
+def children(node: Node) -> Sequence[Node]:
     """The nodes below, empty ones left out."""
-    return [child for child in node.get("inner", ()) if child.get("kind")]
+    return [child for child in node["inner"] if "kind" in child] if "inner" in node else ()
 
 
-def walk(node: Node) -> Iterator[Node]:
-    """The node and all below it."""
-    stack = [node]
-    while stack:
-        node = stack.pop()
-        yield node
-        stack += children(node)[::-1]
+class _Within(NamedTuple):
+    """What there is in a node, found in one walk. Nothing in it refers to the node itself, which would live on."""
+
+    calls: Sequence[Node] = ()
+    """The calls below the node."""
+    jumps: bool = False
+    """Whether it or what is below jumps."""
+    written: frozenset[str] = frozenset()
+    """The variables that it or what is below may change."""
+
+
+_NOTHING = _Within()
 
 
 @noted
-def calls(node: Node) -> list[Node]:
+def _within(node: Node) -> _Within:
+    found = _NOTHING
+    for child in children(node):
+        below = _within(child)
+        if child["kind"] == "CallExpr":
+            below = below._replace(calls=(child, *below.calls))
+        if below is _NOTHING or found is _NOTHING:
+            found = below if found is _NOTHING else found
+        else:
+            found = _Within((*found.calls, *below.calls), found.jumps or below.jumps, found.written | below.written)
+    if node["kind"] in _JUMPS:
+        found = found._replace(jumps=True)
+    if (changed := _changed(node)) is not None:
+        found = found._replace(written=found.written | {changed})
+    return found
+
+
+def calls(node: Node) -> Sequence[Node]:
     """The calls below a node, itself among them."""
-    own = [node] if node["kind"] == "CallExpr" else []
-    return own + [call for child in children(node) for call in calls(child)]
+    below = _within(node).calls
+    return (node, *below) if node["kind"] == "CallExpr" else below
 
 
 def begin(node: Node) -> int:
@@ -145,7 +171,7 @@ def is_external(node: Node) -> bool:
 
 def bare(node: Node) -> Node:
     """The node without parentheses and casts around it."""
-    while node["kind"] in (*WRAPPERS, *CASTS) and children(node):
+    while node["kind"] in _AROUND and children(node):
         node = children(node)[-1]
     return node
 
@@ -155,7 +181,7 @@ def is_constant(node: Node) -> bool:
     """Whether the value is known when the kernel is compiled."""
     if node["kind"] in LITERALS:
         return True
-    if node["kind"] in (*WRAPPERS, *CASTS, "BinaryOperator", "UnaryOperator", "InitListExpr"):
+    if node["kind"] in _MADE:
         return bool(children(node)) and all(is_constant(child) for child in children(node))
     made: bool = node["kind"] == "DeclRefExpr" and node["referencedDecl"]["kind"] == "EnumConstantDecl"
     return made
@@ -170,6 +196,7 @@ def operator_class(node: Node, opcode: str) -> str:
     return "mask" if is_mask(node) else kind or "alu"
 
 
+@noted
 def callee(node: Node) -> str:
     """The name of the function that a call calls."""
     called = bare(children(node)[0])
@@ -211,28 +238,27 @@ def is_assignment(node: Node) -> bool:
 
 def written(node: Node) -> frozenset[str]:
     """The variables that may change below a node: assigned to, declared, or their address taken."""
-    found = set()
-    for inner in walk(node):
-        if is_assignment(inner):
-            target = children(inner)[0]
-            while target["kind"] in ("ArraySubscriptExpr", "ExtVectorElementExpr", "MemberExpr", *WRAPPERS, *CASTS):
-                target = children(target)[0]
-            found.add(variable(target) or "")
-        elif inner["kind"] == "VarDecl":
-            found.add(inner["id"])
-    return frozenset(found)
+    return _within(node).written
+
+
+def _changed(node: Node) -> str | None:
+    """The variable that the node itself changes; empty where that is something else, None where it changes nothing."""
+    if is_assignment(node):
+        target = children(node)[0]
+        while target["kind"] in _PARTS:
+            target = children(target)[0]
+        return variable(target) or ""
+    if node["kind"] == "VarDecl":
+        id: str = node["id"]
+        return id
+    return None
 
 
 def continues(body: Node) -> bool:
     """Whether a `continue` in a loop's body is of that loop."""
     if body["kind"] == "ContinueStmt":
         return True
-    return any(continues(child) for child in children(body) if child["kind"] not in LOOPS)
-
-
-@noted
-def _has_jumps(node: Node) -> bool:
-    return node["kind"] in _JUMPS or any(map(_has_jumps, children(node)))
+    return _within(body).jumps and any(continues(child) for child in children(body) if child["kind"] not in LOOPS)
 
 
 def leaves(node: Node) -> bool:
@@ -249,4 +275,4 @@ def leaves(node: Node) -> bool:
         in_loop, in_switch = in_loop or kind in LOOPS, in_switch or kind == "SwitchStmt"
         return any(jumps(child, in_loop, in_switch) for child in children(inner))
 
-    return _has_jumps(node) and jumps(node, False, False)
+    return _within(node).jumps and jumps(node, False, False)
