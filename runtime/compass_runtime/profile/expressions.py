@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
+from typing import ClassVar
 
 from compass_core.dataclass import dataclass
 from compass_runtime.profile import syntax
@@ -47,18 +48,6 @@ class Expressions:
         self._mask = mask
         self.region: Region | None = None
         self.loops: list[Loop] = []
-        self._handlers: dict[str, Callable[[Node], Value]] = {
-            "BinaryOperator": self._binary,
-            "CompoundAssignOperator": self._compound_assign,
-            "UnaryOperator": self._unary,
-            "CallExpr": self._call,
-            "ConditionalOperator": self._conditional,
-            "ArraySubscriptExpr": self._element,
-            "ExtVectorElementExpr": self._lane,
-            "ConvertVectorExpr": lambda node: self._add("convert", node, self._all(node)),
-            "VarDecl": self._declaration,
-            **{kind: self._cast for kind in syntax.CASTS},
-        }
 
     def value(self, node: Node) -> Value:
         """Adds the operations of an expression or a declaration; gives those that make its value."""
@@ -68,7 +57,7 @@ class Expressions:
             return self._read(node)
         if (before := self._invariant_in(node)) is not None:
             return self._moved(node, before)
-        return self._handlers.get(node["kind"], self._all)(node)
+        return self._HANDLERS.get(node["kind"], Expressions._all)(self, node)
 
     def add(self, kind: str, node: Node, operands: Value = NONE) -> Value:
         """Adds an operation that is no expression, such as a branch, at the place of a node."""
@@ -115,7 +104,7 @@ class Expressions:
         if key not in loop.moved:
             region, loops = self.region, self.loops
             self.region, self.loops = loop.before, loops[:index]
-            loop.moved[key] = self._handlers.get(node["kind"], self._all)(node)
+            loop.moved[key] = self._HANDLERS.get(node["kind"], Expressions._all)(self, node)
             self.region, self.loops = region, loops
         return loop.moved[key]
 
@@ -268,6 +257,22 @@ class Expressions:
         external = memory and any(syntax.is_pointer(a) and syntax.is_external(a) for a in arguments)
         mask = self._mask(arguments[-1]) if counted else None
         return self._add(name, node, operands, lanes, element, mask, external)
+
+    def _convert(self, node: Node) -> Value:
+        return self._add("convert", node, self._all(node))
+
+    _HANDLERS: ClassVar[dict[str, Callable[[Expressions, Node], Value]]] = {
+        "BinaryOperator": _binary,
+        "CompoundAssignOperator": _compound_assign,
+        "UnaryOperator": _unary,
+        "CallExpr": _call,
+        "ConditionalOperator": _conditional,
+        "ArraySubscriptExpr": _element,
+        "ExtVectorElementExpr": _lane,
+        "ConvertVectorExpr": _convert,
+        "VarDecl": _declaration,
+        **dict.fromkeys(syntax.CASTS, _cast),
+    }
 
 
 def _widest(nodes: list[Node]) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 from compass_core.bounded import Bounded
 from compass_core.dataclass import dataclass
@@ -94,24 +95,13 @@ class _Writer:
         self._insertions: list[tuple[int, int, str]] = []
         self._on = Expressions(text, self._arm, self._mask)
         self._devices = _talking_functions(text)
-        self._statements: dict[str, Callable[[Node], None]] = {
-            "CompoundStmt": self._compound,
-            "IfStmt": self._if,
-            "ForStmt": self._for,
-            "WhileStmt": self._while,
-            "DoStmt": self._do,
-            "SwitchStmt": self._switch,
-            "CaseStmt": self._label,
-            "DefaultStmt": self._label,
-            "LabelStmt": self._label,
-            "AttributedStmt": lambda node: self._statement(syntax.children(node)[-1]),
-        }
 
     def result(self, source: Source) -> Instrumented:
         for function in self._text.declarations:
             self._function(function)
         for region in self._regions:
             region.cycles = cost(region, self._model)
+        del self._on  # each refers to the other, and both to the tree, which is large and goes with them now
         costs = ", ".join(str(region.cycles) for region in self._regions)
         head = (
             "#include <compass/profile.h>\n"
@@ -226,7 +216,7 @@ class _Writer:
     # Statements
 
     def _statement(self, node: Node) -> None:
-        self._statements.get(node["kind"], self._plain)(node)
+        self._STATEMENTS.get(node["kind"], _Writer._plain)(self, node)
 
     def _plain(self, node: Node) -> None:
         if node["kind"] == "NullStmt":
@@ -333,7 +323,23 @@ class _Writer:
     def _label(self, node: Node) -> None:
         """Statements after a label run more often than those before it."""
         self._on.region = None
+        self._attributed(node)
+
+    def _attributed(self, node: Node) -> None:
         self._statement(syntax.children(node)[-1])
+
+    _STATEMENTS: ClassVar[dict[str, Callable[[_Writer, Node], None]]] = {
+        "CompoundStmt": _compound,
+        "IfStmt": _if,
+        "ForStmt": _for,
+        "WhileStmt": _while,
+        "DoStmt": _do,
+        "SwitchStmt": _switch,
+        "CaseStmt": _label,
+        "DefaultStmt": _label,
+        "LabelStmt": _label,
+        "AttributedStmt": _attributed,
+    }
 
 
 _LABELS = ("CaseStmt", "DefaultStmt", "LabelStmt", "AttributedStmt")
