@@ -57,7 +57,7 @@ def instrument(
     """Puts counters into a translation unit. ToolchainError when clang is missing or cannot read the text, and for C that
     is beyond what is understood here: the text need not be one of this toolchain's."""
     unit = source.name, source.define, source.macros, source.options, source.text, is_trusted(source)
-    key = unit, id(model), first, first_site, str(find_clang(clang).path)
+    key = unit, id(model), first, first_site, find_clang(clang).identity
     found = _known.get(key)
     if found is None:
         found = _known[key] = model, _instrumented(source, model, first, first_site, clang)
