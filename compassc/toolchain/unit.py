@@ -23,12 +23,11 @@ SCALAR_TYPES = ("char", "uchar", "short", "ushort", "int", "uint", "half", "bf16
 """Types a kernel parameter that is not a pointer may have."""
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_KERNEL = (
-    re.compile(  # patterns that begin with plain characters are found quicker: what is before them is told behind them
-        r"kernel(?:(?<=\b__kernel)|(?<=\bkernel))\s+(?:(?:_CLC_\w+|__attribute__\s*\(\(.*?\)\))\s+)*void"
-        r"\s+(?P<name>\w+)\s*\((?P<params>[^()]*)\)\s*\{",
-        re.DOTALL,
-    )
+# Patterns that begin with plain characters are found quicker: what is before them is told behind them.
+_KERNEL = re.compile(
+    r"kernel(?:(?<=\b__kernel)|(?<=\bkernel))\s+(?:(?:_CLC_\w+|__attribute__\s*\(\(.*?\)\))\s+)*void"
+    r"\s+(?P<name>\w+)\s*\((?P<params>[^()]*)\)\s*\{",
+    re.DOTALL,
 )
 _ASSEMBLY = re.compile(r"__asm__(?<=\b__asm__)\s*(?:volatile|inline)?\s*(?=\()")
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\\n]|\\.)*"|[()]')

@@ -83,12 +83,14 @@ def _is_whole(path: Path) -> bool:
         return True
     if _sum(path.read_bytes()) != _sum_file(path).read_bytes():
         return False
-    is_large = status.st_size >= _LARGE
-    if not is_large or time.time() - status.st_mtime >= _USE_KEPT:
+    if status.st_size < _LARGE:
+        os.utime(path)
+        return True
+    # A large one is not marked anew by each process that uses it: the others would have to compare it again.
+    if time.time() - status.st_mtime >= _USE_KEPT:
         os.utime(path)
         status = path.stat()
-    if is_large:  # not marked anew by each process that uses it: the others would have to compare it again
-        _compared[path] = _state(status)
+    _compared[path] = _state(status)
     return True
 
 
