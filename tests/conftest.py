@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from _pytest import runner
+from _pytest import logging, runner
 from _pytest.assertion import rewrite
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.constants_ast import constants_from_module, is_local_module_file
@@ -121,17 +121,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _with_one_report(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """What pytest does, but of a test that passes the process that collects reports gets one, with the seconds of all phases:
-    packing, sending and reading three took longer than many a test."""
-    hook, told = item.ihook, {"nodeid": item.nodeid, "location": item.location}
-    hook.pytest_runtest_logstart(**told)
+    """What pytest does, but of a test that passes the process that collects reports gets one, with the seconds of all phases, and
+    of the last one alone that it is over: packing, sending and reading five messages took longer than many a test."""
+    hook = item.ihook
     reports = runner.runtestprotocol(item, log=False, nextitem=nextitem)
     if len(reports) == 3 and all(report.passed for report in reports):
         _, call, _ = reports
         call.duration, reports = sum(report.duration for report in reports), [call]
     for report in reports:
         hook.pytest_runtest_logreport(report=report)
-    hook.pytest_runtest_logfinish(**told)
+    if nextitem is None:
+        hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
 
 def _with_room(item: pytest.Item, nextitem: pytest.Item | None) -> object:
@@ -231,6 +231,17 @@ def surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def whole(pytestconfig: pytest.Config) -> bool:
     """Whether tests that draw values or cases themselves draw them all."""
     return bool(pytestconfig.getoption("--whole"))
+
+
+@pytest.fixture
+def caplog(request: pytest.FixtureRequest) -> Iterator[pytest.LogCaptureFixture]:
+    """pytest's fixture of this name, whose plugin looks at the logs of all tests."""
+    with logging.catching_logs(logging.LogCaptureHandler()) as handler:
+        request.node.stash[logging.caplog_handler_key] = handler
+        request.node.stash[logging.caplog_records_key] = {}
+        fixture = pytest.LogCaptureFixture(request.node, _ispytest=True)
+        yield fixture
+        fixture._finalize()
 
 
 @dataclass(frozen=True)
