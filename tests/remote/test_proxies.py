@@ -50,7 +50,10 @@ def test_a_server_is_reached_by_its_key(proxy: rpc.Proxy) -> None:
             assert again.listdir() == ""
 
 
-def test_a_client_waits_for_a_server_of_his_key(proxy: rpc.Proxy) -> None:
+def test_a_client_waits_for_a_server_of_his_key_or_goes_and_leaves_the_row(proxy: rpc.Proxy) -> None:
+    gone = asking(proxy, {"role": "client", "key": "gone"})
+    assert gone.receive(PATIENCE).kind == Kind.WAIT
+    gone.close()
     found: list[int] = []
 
     def ask() -> None:
@@ -59,15 +62,17 @@ def test_a_client_waits_for_a_server_of_his_key(proxy: rpc.Proxy) -> None:
 
     thread = threading.Thread(target=ask)
     thread.start()
-    time.sleep(1.5)
+    time.sleep(1.5)  # longer than a second, after which both are looked at
     assert not found
     with behind(proxy, key="late"):
         thread.join()
     assert found == [2]
+    with behind(proxy, key="gone"), rpc.connect(proxy.host, proxy.port, key="gone", wait=PATIENCE) as session:
+        assert session.listdir() == ""
 
 
 def test_who_comes_for_nothing_is_sent_away(state_folder: Path, tmp_path: Path) -> None:
-    with rpc.Proxy(**PORTS, silent=True, timeout_client=0.5) as own:
+    with rpc.Proxy(**PORTS, silent=True, timeout_client=0.2) as own:
         with pytest.raises(rpc.RPCError, match="cannot find server that matches key=client:none"):
             rpc.connect(own.host, own.port, key="none")
         refused = answered(asking(own, {"role": "client", "key": "\u00e9" * 600}))  # escaped too long for an answer
@@ -154,15 +159,6 @@ def test_a_connection_that_ends_at_once_is_made_anew(monkeypatch: pytest.MonkeyP
         assert not taken
         assert not selector.get_map()
     assert all(sock.fileno() == -1 for sock in ours)
-
-
-def test_a_client_that_goes_while_it_waits_leaves_the_row(proxy: rpc.Proxy) -> None:
-    gone = asking(proxy, {"role": "client", "key": "gone"})
-    assert gone.receive(PATIENCE).kind == Kind.WAIT
-    gone.close()
-    time.sleep(1.2)
-    with behind(proxy, key="gone"), rpc.connect(proxy.host, proxy.port, key="gone", wait=PATIENCE) as session:
-        assert session.listdir() == ""
 
 
 def test_what_is_no_proxy_is_named(state_folder: Path, server: rpc.Server, capfd: pytest.CaptureFixture[str]) -> None:

@@ -197,6 +197,16 @@ class EventServer:
         accepting.cancel()
         listener.close()
 
+    def watch(self, descriptor: int) -> None:
+        """Stops when there is something to read, or the end."""
+        loop = asyncio.get_running_loop()
+
+        def ended() -> None:
+            loop.remove_reader(descriptor)  # which would be ready for as long as the loop ends what still runs
+            self.stop()
+
+        loop.add_reader(descriptor, ended)
+
     def stop(self) -> None:
         """Ends the loop."""
         if self._stop is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import subprocess
 import sys
 import weakref
@@ -124,13 +125,28 @@ class _Forked:
             os.kill(self.pid, 9)
 
 
+def _await_end(proc: subprocess.Popen[bytes] | _Forked) -> None:
+    """Waits a while for the end of a process. The system tells it at once, where `wait` looks for it from time to time."""
+    if proc.poll() is not None:
+        return
+    try:
+        descriptor = os.pidfd_open(proc.pid)
+    except OSError:  # no file is left to watch it with
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            proc.wait(_END_SECONDS)
+        return
+    with open(descriptor, "rb", buffering=0) as end:
+        watch = select.poll()  # which takes descriptors of any number
+        watch.register(end, select.POLLIN)
+        watch.poll(_END_SECONDS * 1000)
+
+
 def _ended(proc: subprocess.Popen[bytes] | _Forked, hold: IO[bytes]) -> None:
     """Its end comes with that of what it reads; else it is killed."""
     with contextlib.suppress(OSError):
         hold.close()
-    try:
-        proc.wait(_END_SECONDS)
-    except subprocess.TimeoutExpired:
+    _await_end(proc)
+    if proc.poll() is None:
         proc.kill()
         proc.wait(_END_SECONDS)
     if proc.stdout is not None:

@@ -66,12 +66,10 @@ def _server(options: dict[str, Any], say: Say, callback: Callable[[], object] | 
 
 
 def _tracker(options: dict[str, Any], say: Say, callback: object) -> None:
-    import asyncio
-
     from compass_runtime.rpc.tracker import main as serve
 
     def ready(tracker: Tracker) -> None:
-        asyncio.get_running_loop().add_reader(0, tracker.stop)
+        tracker.watch(0)
         say({"port": tracker.port, "stop_key": tracker.stop_key})
 
     serve(options.pop("host"), options.pop("port"), options.pop("port_end"), ready, **_paths(options))
@@ -85,12 +83,10 @@ def _paths(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _proxy(options: dict[str, Any], say: Say, callback: object) -> None:
-    import asyncio
-
     from compass_runtime.rpc.proxy import main as serve
 
     def ready(proxy: Proxy) -> None:
-        asyncio.get_running_loop().add_reader(0, proxy.stop)
+        proxy.watch(0)
         say({"port": proxy.port})
 
     tracker, timeouts = options.pop("tracker"), tuple(options.pop("timeouts"))
@@ -107,3 +103,9 @@ if __name__ == "__main__":
 
     gc.disable()
     main(given_role, json.loads(given_options), sys.stdout)
+    import logging
+    import os
+
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(0)  # all is closed: nobody has to wait until each object is taken apart

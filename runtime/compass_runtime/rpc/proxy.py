@@ -121,11 +121,12 @@ class Proxy(EventServer):
         loop = asyncio.get_running_loop()
         until = loop.time() + self._client_seconds
         while not end.settled.is_set():
-            if loop.time() > until or end.connection.is_gone:
+            left = until - loop.time()
+            if left <= 0 or end.connection.is_gone:
                 raise RPCError(f"cannot find server that matches key=client:{end.key}", code="rpc-key")
             end.connection.send(Kind.WAIT, 0, {})
             with suppress(asyncio.TimeoutError, TimeoutError):
-                await asyncio.wait_for(end.settled.wait(), 1.0)
+                await asyncio.wait_for(end.settled.wait(), min(left, 1.0))
 
     def _wait(self, table: dict[str, deque[_End]], end: _End) -> None:
         """Puts one in the row of its key. Where that is full, the last one of the address that has most in it gives way."""

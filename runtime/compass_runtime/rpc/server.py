@@ -153,10 +153,10 @@ class Server:
         LOG.info("%s %s:%d", "by the proxy" if self.offer.proxied else "bind to", self.offer.host, self.port)
         try:
             while not self.stopped:
+                self._handle(self._sweep)  # first of all: a server that registers somewhere does so at once
                 self._accept_or_not()
                 for key, _ in self._selector.select(SWEEP_SECONDS):
                     self._handle(key.data)
-                self._handle(self._sweep)
         finally:
             self.close()
 
