@@ -80,14 +80,18 @@ def expect(
 
 
 def _run_expected(expected: Sequence[Expected]) -> None:
-    wanted = {(e.kernel.text, e.target): e for e in expected}
     for target in dict.fromkeys(e.target for e in expected):
-        new = [e for key, e in wanted.items() if e.target == target and key not in _built]
-        for first in range(0, len(new) if len(new) > 1 else 0, TOGETHER):
-            part = new[first : first + TOGETHER]
-            _build_together([e.kernel for e in part], part[0].folder / f"{target}-{part[0].kernel.name}", target)
+        build([e.kernel for e in expected if e.target == target], expected[0].folder, target)
     for kernel, layer, inputs, folder, target, compare in expected:
         compare(run(kernel, layer, inputs, folder, target))
+
+
+def build(kernels: Sequence[Kernel], folder: Path, target: str = "X2_1204") -> None:
+    """Has kernels that are about to be run compiled together, of several those that were not run before."""
+    new = list({k.text: k for k in kernels if (k.text, target) not in _built}.values())
+    for first in range(0, len(new) if len(new) > 1 else 0, TOGETHER):
+        part = new[first : first + TOGETHER]
+        _build_together(part, folder / f"{target}-{part[0].name}", target)
 
 
 def _build_together(kernels: Sequence[Kernel], folder: Path, target: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ from compassc.layers.samples import Draw, drawn
 from compassc.layers.support import SHAPES
 from tests.choosing import some
 from tests.layers.cases import layer_of, tensor
-from tests.layers.harness import run
+from tests.layers.harness import expect, run
 from tests.networks.whole import network
 
 NAMES = [name for name, declared in all_types().items() if declared.body is not None]
@@ -89,7 +91,7 @@ def test_kernels_by_schedule_and_by_hand(tmp_path):
             assert kernel_of([layer]).is_program
         assert kernel_of([layer]).text == kernel.text
         inputs = [np.random.default_rng(0).normal(0, 1, t.shape).astype(t.dtype) for t in layer.inputs]
-        near(run(kernel, layer, inputs, tmp_path), evaluate(layer, inputs))
+        expect(kernel, layer, inputs, tmp_path, partial(near, want=evaluate(layer, inputs)))
 
 
 def test_element_wise_layers_join_a_schedule(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -207,10 +208,15 @@ def test_choices_and_comparisons(tmp_path, source, dtype):
             ).astype(t.dtype)
             for t in layer.inputs
         ]
-        for got, want in zip(run(kernel_of([layer]), layer, inputs, tmp_path), evaluate(layer, inputs), strict=True):
-            np.testing.assert_allclose(
-                got.astype("f8"), want.astype("f8"), rtol=RELATIVE[4] if want.dtype == "f4" else 0
-            )
+
+        def compare(outputs, wanted):
+            for got, want in zip(outputs, wanted, strict=True):
+                np.testing.assert_allclose(
+                    got.astype("f8"), want.astype("f8"), rtol=RELATIVE[4] if want.dtype == "f4" else 0
+                )
+
+        wanted = evaluate(layer, inputs)
+        expect(kernel_of([layer]), layer, inputs, tmp_path, partial(compare, wanted=wanted))
 
 
 @pytest.mark.parametrize(("dtype", "step"), [("int32", 1), ("int16", 1 << 17)])

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -26,7 +26,7 @@ from compassc.layers.support import BY_ELEMENT, DTYPES, SHAPES, WITHOUT_KERNEL
 from tests.choosing import chosen, some
 from tests.layers.cases import Array
 from tests.layers.cases import drawn as values_of
-from tests.layers.harness import arguments, run
+from tests.layers.harness import arguments, build, expect, run
 
 Damage = Callable[[Layer], Layer]
 
@@ -174,11 +174,10 @@ def test_layers_without_elements_have_kernels():
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_what_layers_without_elements_give(tmp_path):
+    known = [(layer, kernel) for layer in list(without_elements())[::23] if (kernel := _kernel(layer)) is not None]
+    build([kernel for _, kernel in known], tmp_path)
     done = 0
-    for layer in list(without_elements())[::23]:
-        kernel = _kernel(layer)
-        if kernel is None:
-            continue
+    for layer, kernel in known:
         inputs = [np.zeros(t.shape, numpy_dtype(t.dtype)) for t in layer.inputs]
         for got, want in zip(run(kernel, layer, inputs, tmp_path), evaluate(layer, inputs), strict=True):
             np.testing.assert_array_equal(got, want, layer.type)
@@ -204,16 +203,19 @@ def test_any_rank(tmp_path):
         "Softmax",
         "TopK",
     )
+
+    def compare(outputs: list[Array], wanted: list[Array], said: str) -> None:
+        for got, want in some(zip(outputs, wanted, strict=True)):
+            np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), 1e-5, 1e-6, err_msg=said)
+
     for i, name in enumerate(kinds):
         for n, shape in enumerate(SMALL):
             layer = drawn(Draw(np.random.default_rng(n)), name, Tensor("x", shape, ("int8", "float32")[(i + n) % 2]))
             if layer is None or (i + n) % 3:
                 continue
             inputs = inputs_of(layer)
-            for got, want in some(
-                zip(run(kernel_of([layer]), layer, inputs, tmp_path), evaluate(layer, inputs), strict=True)
-            ):
-                np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), 1e-5, 1e-6, err_msg=f"{name} {shape}")
+            compared = partial(compare, wanted=evaluate(layer, inputs), said=f"{name} {shape}")
+            expect(kernel_of([layer]), layer, inputs, tmp_path, compared)
 
 
 def names_both(message: str, layer: Layer, words: tuple[str, ...]) -> bool:
@@ -495,21 +497,23 @@ BEYOND = (
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_finite_numbers_stay_finite_in_16_bits(tmp_path, dtype):
     """What is too large for the type is its largest number; infinities and NaN stay what they are."""
-    limited = 0
+    kernels = {}
     for name in BEYOND:
         for shape in SHAPES[:3]:
             layer = drawn(Draw(np.random.default_rng(1)), name, Tensor("x", shape, dtype))
-            kernel = layer and _kernel(layer)
-            if not layer or not kernel:
-                continue
-            source = np.random.default_rng(2)
-            inputs = [source.uniform(-60000, 60000, t.shape).astype(numpy_dtype(t.dtype)) for t in layer.inputs]
-            inputs[0].reshape(-1)[:2] = (np.inf, np.nan)[: inputs[0].size]
-            for got, want in zip(run(kernel, layer, inputs, tmp_path), evaluate(layer, inputs), strict=True):
-                largest = np.abs(want[np.isfinite(want)].astype("f4")).max(initial=0)
-                limited += largest == 65504
-                assert (np.isinf(got) == np.isinf(want)).all(), name
-                ours = got[np.isfinite(got)].astype("f4")
-                assert np.abs(ours).max(initial=0) <= 65504 and (largest != 65504 or np.abs(ours).max() == 65504), name
-            break
+            if layer and (kernel := _kernel(layer)):
+                kernels[layer] = kernel
+                break
+    build(list(kernels.values()), tmp_path)
+    limited = 0
+    for layer, kernel in kernels.items():
+        source, name = np.random.default_rng(2), layer.type
+        inputs = [source.uniform(-60000, 60000, t.shape).astype(numpy_dtype(t.dtype)) for t in layer.inputs]
+        inputs[0].reshape(-1)[:2] = (np.inf, np.nan)[: inputs[0].size]
+        for got, want in zip(run(kernel, layer, inputs, tmp_path), evaluate(layer, inputs), strict=True):
+            largest = np.abs(want[np.isfinite(want)].astype("f4")).max(initial=0)
+            limited += largest == 65504
+            assert (np.isinf(got) == np.isinf(want)).all(), name
+            ours = got[np.isfinite(got)].astype("f4")
+            assert np.abs(ours).max(initial=0) <= 65504 and (largest != 65504 or np.abs(ours).max() == 65504), name
     assert limited >= 3

@@ -11,7 +11,7 @@ from compassc.graph import Layer, LayerError, Tensor
 from compassc.layers.declare import evaluate
 from compassc.layers.kernels import WITH_TAIL, kernel_of, load_kernels
 from compassc.layers.samples import Draw, drawn
-from tests.layers.harness import run
+from tests.layers.harness import build, run
 
 ENDS = ("Softmax", "LogSoftmax", "LayerNorm", "RMSNorm", "InstanceNorm", "GroupNorm", "MVN")
 """Heads whose every element is made in a second walk over the position."""
@@ -46,7 +46,7 @@ def _chained(layers: list[Layer], values: dict[str, np.ndarray], how) -> np.ndar
 def test_joined_layers_give_the_bits_of_layers_apart(name: str, tmp_path: Path):
     load_kernels()
     assert name in WITH_TAIL
-    joined = 0
+    cases, kernels = [], {}
     for seed, dtype in enumerate(("float32", "int8", "uint8", "int16")):
         source = np.random.default_rng(seed)
         draw = Draw(source, f"h{seed}")
@@ -57,13 +57,18 @@ def test_joined_layers_give_the_bits_of_layers_apart(name: str, tmp_path: Path):
         whole = Layer("whole", name, (*head.inputs, layers[-1].inputs[1]), layers[-1].outputs)
         values = {t.name: draw.array(t.dtype, *t.shape) for t in whole.inputs}
         try:
-            kernel = kernel_of(layers)
+            kernels[whole] = kernel_of(layers)
         except LayerError:
             continue  # such a head goes alone
-        joined += 1
-        (got,) = run(kernel, whole, [values[t.name] for t in whole.inputs], tmp_path)
-        apart = _chained(layers, values, lambda layer, x: run(kernel_of([layer]), layer, x, tmp_path))
+        kernels |= {layer: kernel_of([layer]) for layer in layers}
+        cases.append((whole, layers, values))
+    build(list(kernels.values()), tmp_path)
+    for whole, layers, values in cases:
+        got, apart = (
+            _chained(parts, values, lambda layer, x: run(kernels[layer], layer, x, tmp_path))
+            for parts in ([whole], layers)
+        )
         np.testing.assert_array_equal(got, apart)
-        if head.output.is_integer:
+        if layers[0].output.is_integer:
             np.testing.assert_array_equal(got, _chained(layers, values, evaluate))
-    assert joined >= 2
+    assert len(cases) >= 2
