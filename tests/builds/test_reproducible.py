@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -29,6 +30,7 @@ def twice(x: S.ptr("i32", "global"), y: S.ptr("i32", "global"), n: S.i32):
 """
 PROGRAM = """
 import sys
+import time
 from compassc.cli.main import main
 
 for words in ("kernel.py -o kernel.bin --shape x=8 --shape y=8", "model.onnx -o model.bin"):
@@ -88,3 +90,25 @@ def test_names_of_other_files_stay(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("kernel.py", str(tmp_path / "compassc/kernel.py"), "compassc/mine.py", f"{PACKAGES[0]}s/kernel.py"):
         assert excerpts.portable_name(name) == name and excerpts.path_of(name) == name
+
+
+@pytest.mark.parametrize("age", [0.0, 0.04], ids=["just written", "settled"])
+def test_a_file_is_read_again_when_it_has_changed(age: float, tmp_path: Path) -> None:
+    """Also where its size and the time that programs set are what they were."""
+    path = tmp_path / "kernel.py"
+    for text in (b"first", b"other"):
+        path.write_bytes(text)
+        os.utime(path, ns=(0, 0))
+        time.sleep(age)
+        for _ in range(2):
+            assert excerpts.file_digest(str(path)) == excerpts.digest(text)
+    path.unlink()
+    assert excerpts.file_digest(str(path)) is None
+
+
+def test_a_file_that_stays_is_read_once(monkeypatch) -> None:
+    reads, read = [], excerpts._regular
+    monkeypatch.setattr(excerpts, "_DIGESTS", excerpts._DIGESTS.copy())
+    monkeypatch.setattr(excerpts, "_regular", lambda file: (reads.append(file), read(file))[1])
+    excerpts._DIGESTS.clear()
+    assert len({excerpts.file_digest("compassc/layers/axes.py") for _ in range(3)}) == len(reads) == 1

@@ -10,15 +10,23 @@ import hashlib
 import linecache
 import os
 import stat
+import time
 from collections.abc import Container
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from compass_core.bounded import Bounded
 from compass_core.errors import Span
 from compass_core.reading.limits import EXCERPT_BYTES
 
 _COMPILER = "compassc"
+_TICK = 20_000_000
+"""Nanoseconds within which two changes of a file may have one time."""
+_STATE = ("st_dev", "st_ino", "st_mode", "st_size", "st_mtime_ns", "st_ctime_ns")
+"""What changes where a file's content does."""
+_DIGESTS: Bounded[str, tuple[object, str]] = Bounded(1 << 10)
+"""Digests of files, with what they were of: all kernels of layers name the same few files of the compiler."""
 
 
 def portable_name(file: str) -> str:
@@ -66,8 +74,20 @@ def digest(data: bytes) -> str:
 
 def file_digest(file: str) -> str | None:
     """The digest of a source file as it is now; None when it is none whose lines are ever shown."""
-    data = _regular(file)
-    return None if data is None else digest(data)
+    path = path_of(file)
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    state = (*(getattr(status, what) for what in _STATE), EXCERPT_BYTES.most)
+    before, found = _DIGESTS.get(path, (None, None))
+    if before != state:
+        settled = time.time_ns() - status.st_ctime_ns >= _TICK
+        data = _regular(path)
+        found = None if data is None else digest(data)
+        if settled and found is not None:
+            _DIGESTS[path] = state, found
+    return found
 
 
 def _regular(file: str) -> bytes | None:
