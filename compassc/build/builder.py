@@ -57,8 +57,6 @@ class Line:
         self.orelse: list[Line] | tuple[()] = ()
         self.inner: tuple[E.Var, ...] | None = None
         """What the lines below it use, once they stay as they are."""
-        self.written: dict[int, list[str]] = {}
-        """Its lines of text by their depth, once they stay as they are."""
         self.defined: E.Var | None = changed[0] if only_defines and EFFECT not in {*variables} else None
         """The variable that it defines, if it does nothing else."""
 
@@ -73,6 +71,8 @@ class Line:
         for block in (self.body, self.orelse):
             _collect(block, used)
         self.inner = tuple(used)
+        self.written: dict[int, list[str]] = {}
+        """Its lines of text by their depth."""
 
     def all(self) -> Iterator[Line]:
         """The line and those below it."""
@@ -120,15 +120,26 @@ def made(lines: Sequence[Line]) -> S.Body:
     return tuple(s for line in lines for s in line.made())
 
 
+class Inside(dict[str, bool]):
+    """Whether code is of files whose names begin so, by the name of its file."""
+
+    def __init__(self, *beginnings: str) -> None:
+        super().__init__()
+        self.beginnings = beginnings
+
+    def __missing__(self, file: str) -> bool:
+        self[file] = found = file.startswith(self.beginnings)
+        return found
+
+
 class Builder(Recorder):
     """A kernel in the making: parameters and statements, each at the place where the last one was made, or at the end of
     the block that a `with` opened. Names are unique in the kernel."""
 
-    inside: ClassVar[tuple[str, ...]] = (
-        *(str(_PACKAGE / part) for part in ("build", "language", "ops")),
-        contextlib.__file__,
+    inside: ClassVar[Inside] = Inside(
+        *(str(_PACKAGE / part) for part in ("build", "language", "ops")), contextlib.__file__
     )
-    """Beginnings of the names of files whose code makes statements for others: the place of a statement is outside."""
+    """Of code that makes statements for others: the place of a statement is outside."""
 
     def __init__(self) -> None:
         self.lines: list[Line] = []
@@ -247,9 +258,9 @@ class Builder(Recorder):
 
     def _place(self) -> Span:
         """The line of Python that asks for a statement."""
-        frame = sys._getframe(2)
-        while frame.f_back is not None and _makes_for_others(frame.f_code.co_filename, self.inside):
-            frame = frame.f_back
+        frame, inside = sys._getframe(2), self.inside
+        while inside[frame.f_code.co_filename] and (outer := frame.f_back) is not None:
+            frame = outer
         return _span(frame.f_code.co_filename, frame.f_lineno)
 
     def statement(self, text: str, made: Callable[[], S.Stmt], variables: Sequence[E.Var]) -> None:
@@ -390,12 +401,6 @@ _CHANGED: Bounded[tuple[object, ...], tuple[bool, ...]] = Bounded(1 << 12)
 _LOOPS: Bounded[tuple[object, ...], DataType] = Bounded(1 << 12)
 """Types of loops' variables, by those of the bounds."""
 _span = lru_cache(1 << 14)(Span)
-
-
-@cache
-def _makes_for_others(file: str, inside: tuple[str, ...]) -> bool:
-    """Whether the code of a file makes statements for others."""
-    return file.startswith(inside)
 
 
 def swept(lines: list[Line], needed: Iterable[E.Var] = ()) -> Counter[E.Var]:

@@ -89,7 +89,8 @@ class Recorder:
         return Value.lazy(form, made, text, variables, range_of)
 
     def binary(self, symbol: str, a: Any, b: Any) -> Any:
-        a, b, adapt = plain(a), plain(b), self._adapt
+        a, b = a if type(a) in _PLAIN else plain(a), b if type(b) in _PLAIN else plain(b)
+        adapt = self._adapt
         variables: list[E.Var] = []
         key = (symbol, adapt, *types_of((a, b), variables))
         form: Any = _FORMS.get(key)
@@ -291,8 +292,8 @@ def plain(x: object) -> object:
 
 def shown(x: object) -> str:
     """An operand as a kernel's text has it."""
-    if isinstance(x, (Value, Pointer)):
-        return x.name
+    if type(x) is Value or type(x) is Pointer:
+        return x.source if x.whole else f"({x.source})"
     if isinstance(x, (DataType, str)):
         return f'"{x}"'
     if isinstance(x, tuple):
@@ -306,7 +307,7 @@ def shown(x: object) -> str:
 
 def argument(x: object) -> str:
     """An argument as a kernel's text has it: nothing follows that would need brackets."""
-    if isinstance(x, (Value, Pointer)):
+    if type(x) is Value or type(x) is Pointer:
         return x.source
     return repr(x) if isinstance(x, (int, float)) else shown(x)
 

@@ -36,11 +36,12 @@ class Value(Expression):
     made when somebody asks for it, which nobody does of a kernel that was compiled before.
     """
 
-    __slots__ = ("_expr", "_range", "_type", "source", "variables", "whole")
+    __slots__ = ("_expr", "_range", "dtype", "source", "variables", "whole")
+    dtype: DataType
 
     def __init__(self, expr: E.Expr, source: str, low: int = 0, high: int = 0, whole: bool = True) -> None:
         self._expr: E.Expr | Callable[[], Any] = expr
-        self._type, self.source, self.whole = expr.data_type, source, whole
+        self.dtype, self.source, self.whole = expr.data_type, source, whole
         self._range: Range | Callable[[Value], Range] = (low, high)
         self.variables: tuple[E.Var, ...] = (
             (expr,) if type(expr) is E.Var else tuple(x for x in walk_exprs(expr) if type(x) is E.Var)
@@ -58,7 +59,7 @@ class Value(Expression):
     ) -> Value:
         """A value whose IR and range are found when somebody asks for them; the IR is given, or a value that has it."""
         made = object.__new__(cls)
-        made._expr, made._type, made.source, made.whole = expr, dtype, source, whole
+        made._expr, made.dtype, made.source, made.whole = expr, dtype, source, whole
         made._range, made.variables = found, tuple(variables)
         return made
 
@@ -69,10 +70,6 @@ class Value(Expression):
             given = found()
             self._expr = found = given if isinstance(given, E.Expr) else given.expr
         return found
-
-    @property
-    def dtype(self) -> DataType:
-        return self._type
 
     @property
     def range(self) -> Range:
@@ -98,7 +95,7 @@ class Value(Expression):
     @property
     def kind(self) -> str:
         """The data type of its elements."""
-        return str(self._type.element_of)
+        return str(self.dtype.element_of)
 
     @property
     def magnitude(self) -> int:
@@ -109,15 +106,15 @@ class Value(Expression):
         if low is None and high is None:
             return self
         found = (self.low if low is None else low, self.high if high is None else high)
-        return Value.lazy(self._type, lambda: self.expr, self.source, self.variables, found, self.whole)
+        return Value.lazy(self.dtype, lambda: self.expr, self.source, self.variables, found, self.whole)
 
     def forget(self) -> None:
         """From here on it may be all that its type holds."""
-        self._range = whole_range(self._type)
+        self._range = whole_range(self.dtype)
 
     def named(self, source: str) -> Value:
         """The same value under another text, which is a call."""
-        return Value.lazy(self._type, lambda: self.expr, source, self.variables, lambda _: self.range)
+        return Value.lazy(self.dtype, lambda: self.expr, source, self.variables, lambda _: self.range)
 
     def __getitem__(self, index: object) -> Value:
         e = E.GetElement(self.expr, element_index(self.dtype, index))

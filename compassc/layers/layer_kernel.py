@@ -24,7 +24,7 @@ from compassc.build import (
     variable_within,
     whole_range,
 )
-from compassc.build.builder import Line, swept
+from compassc.build.builder import Inside, Line, swept
 from compassc.build.recorder import types_of
 from compassc.dsl import script as S
 from compassc.graph import LayerError, Tensor
@@ -123,7 +123,7 @@ class LayerKernel(Builder):
     """The kernel of layers in the making: numbers and tables of layers, variables, statements. Steps, which make values of
     values, are made apart, the loop around them afterwards."""
 
-    inside = (*Builder.inside, __file__)
+    inside = Inside(*Builder.inside.beginnings, __file__)
     any_lanes = False
     """Whether the kernel says which number is a lane's."""
     lanes_are_channels = False
