@@ -47,11 +47,12 @@ def law(x: np.ndarray, y: np.ndarray, form: str) -> np.ndarray:
     return (found if form in SCALARS else np.minimum(found, np.iinfo(kind).max)).astype(kind)
 
 
-def program(kind: str, lanes: int, size: int) -> str:
+def function(kind: str, lanes: int, size: int) -> str:
+    """A function that divides numbers of one type in all forms."""
     forms = SCALARS + VECTORS
     outs = ", ".join(f"o{k}: S.ptr('{kind}', 'global')" for k in range(len(forms)))
-    head = f"def divisions(x: S.ptr('{kind}', 'global'), y: S.ptr('{kind}', 'global'), {outs}):"
-    lines = ["from compassc.dsl import script as S\n\n\n@S.prim_func", head]
+    head = f"def {kind}(x: S.ptr('{kind}', 'global'), y: S.ptr('{kind}', 'global'), {outs}):"
+    lines = ["@S.prim_func", head]
     lines += ["    if S.get_local_id() == 0:", f"        for i in range({size}):"]
     lines += [f"            o{k}[i] = {form}" for k, form in enumerate(SCALARS)]
     lines += [f"        for k in range({size // lanes}):", f"            v = S.vload(x + k * {lanes})"]
@@ -62,22 +63,40 @@ def program(kind: str, lanes: int, size: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize("kind", [str(t.element_of) for t in INTS])
-def test_every_division_has_a_result(kind: str, tmp_path: Path) -> None:
-    lanes = 32 // np.dtype(kind).itemsize
-    x, y = operands(kind, lanes)
-    path = tmp_path / f"{kind}.py"
-    path.write_text(program(kind, lanes, len(x)))
+def program() -> tuple[str, list[np.ndarray]]:
+    """A kernel that calls such a function of every type, and its arguments."""
+    texts, params, arguments = ["from compassc.dsl import script as S"], [], []
+    for t in INTS:
+        kind, lanes = str(t), 256 // t.bits
+        x, y = operands(kind, lanes)
+        texts.append(function(kind, lanes, len(x)))
+        params.append([f"{kind}_{k}: S.ptr('{kind}', 'global')" for k in range(2 + len(SCALARS + VECTORS))])
+        arguments += [x, y, *(np.full_like(x, 99) for _ in SCALARS + VECTORS)]
+    calls = [f"    {t}({', '.join(p.partition(':')[0] for p in own)})" for t, own in zip(INTS, params)]
+    head = f"@S.prim_func\ndef divisions({', '.join(p for own in params for p in own)}):"
+    return "\n\n\n".join([*texts, "\n".join([head, *calls, ""])]), arguments
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_every_division_has_a_result(steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of calls in the text, and of what takes their place in clang's representation."""
+    monkeypatch.setattr(divisions, *(("guarded", None) if steps == 1 else ("called", lambda text: None)))
+    monkeypatch.setenv("COMPASS_CACHE", "0")
+    path = tmp_path / "all.py"
+    text, compiled = program()
+    path.write_text(text)
     kernel = load_kernels(path).entry()
-    compiled = [np.full_like(x, 99) for _ in SCALARS + VECTORS]
-    simulated = [out.copy() for out in compiled]
-    BuildManager("X2_1204").build(kernel)(x, y, *compiled)
-    kernel(x, y, *simulated)
-    for form, ours, pysims in zip(SCALARS + VECTORS, compiled, simulated):
-        expected = law(x, y, form)
-        expected = np.where(x != y, expected, 0) if "mask" in form else expected
-        np.testing.assert_array_equal(ours, expected, form)
-        np.testing.assert_array_equal(pysims, expected, form)
+    simulated = [array.copy() for array in compiled]
+    BuildManager("X2_1204").build(kernel)(*compiled)
+    kernel(*simulated)
+    count = 2 + len(SCALARS + VECTORS)
+    for at in range(0, len(compiled), count):
+        x, y, *ours = compiled[at : at + count]
+        for form, own, pysims in zip(SCALARS + VECTORS, ours, simulated[at + 2 :]):
+            expected = law(x, y, form)
+            expected = np.where(x != y, expected, 0) if "mask" in form else expected
+            np.testing.assert_array_equal(own, expected, f"{x.dtype}: {form}")
+            np.testing.assert_array_equal(pysims, expected, f"{x.dtype}: {form}")
 
 
 @S.prim_func
@@ -247,6 +266,7 @@ def masked(x: S.ptr("i32", "global"), y: S.ptr("i32", "global"), out: S.ptr("i32
     if S.get_local_id() == 0:
         S.vstore(S.vload(x, mask=m) / S.vload(y, mask=m), out, mask=m)
         S.vstore(S.vdiv(S.vload(x), S.vload(y), mask=m), out, mask=m)
+        S.vstore(S.vload(x, mask=m) % S.vload(y, mask=m), out, mask=m)
         out[8] = x[0] // y[n - 1]
 
 
@@ -260,7 +280,7 @@ def test_checks_tell_zero_divisors_but_not_of_lanes_that_are_masked_off() -> Non
     with pytest.raises(CompassError) as told:
         executor.check(x, y, np.zeros(9, "int32"), 6, modes="division")
     lines = [(e.code, e.span.line - first) for e in told.value.errors]
-    assert lines == [("check-division", line) for line in (4, 5, 6)]
+    assert lines == [("check-division", line) for line in (4, 5, 6, 7)]
     with pysim.checks.checking("division"), pytest.raises(CompassError) as told:
         masked(x, y, np.zeros(9, "int32"), 6)
     assert (told.value.code, told.value.span.line - first) == ("division", 4)

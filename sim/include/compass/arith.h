@@ -104,7 +104,7 @@ __COMPASS_MIXED_WIDTH(int8, uint8, __long8, bool8, -2147483647l - 1, 2147483647l
 /* Integer division through floating point F, which holds the operands exactly and whose rounding cannot reach the next
  * whole quotient. Trivial divisors are 0, which gives 0 (checked runs tell it, but not of lanes in which both are 0:
  * masked loads leave such), and -1, which negates and saturates: ~x is one less than -x, and the largest value of the
- * least one. */
+ * least one. `%` of vectors is called as that of scalars is (scalar.h). */
 #define __COMPASS_QUOTIENT(V, F, x, y) \
   __builtin_convertvector(__builtin_convertvector(x, F) / __builtin_convertvector(y, F), V)
 #define __COMPASS_DIVIDE(V, E, S, B, F, minus_one, least)                                                    \
@@ -120,7 +120,8 @@ __COMPASS_MIXED_WIDTH(int8, uint8, __long8, bool8, -2147483647l - 1, 2147483647l
     S trivial = __builtin_astype((y == (V)(E)0) | (y == (V)(E)(minus_one)), S);                              \
     V safe = __COMPASS_PICK(V, S, trivial, (V)(E)1, y);                                                      \
     return __COMPASS_SELECT(V, S, m, x - safe * __COMPASS_QUOTIENT(V, F, x, safe), r)    ;                   \
-  }
+  }                                                                                                          \
+  __COMPASS_FN V __compass_remainder(V x, V y) { return __vmod(x, x, y, (B)(char)-1); }
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wdeprecated-builtins"
 __COMPASS_DIVIDE(char32, char, char32, bool32, __float32, -1, -128)
