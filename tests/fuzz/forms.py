@@ -44,10 +44,15 @@ def _option_sets(op: core.Op) -> list[tuple[tuple[str, Any], ...]]:
     return sets
 
 
+@cache
+def _defaults(name: str) -> dict[str, Any]:
+    op = core.get(name)
+    return {option: op.signature.parameters[option].default for option in op.options}
+
+
 def _infer(op: core.Op, operands: list[DataType], options: dict[str, Any]) -> Any:
-    defaults = {name: op.signature.parameters[name].default for name in op.options}
     try:
-        return op.typing(operands, **{**defaults, **options}) if op.typing else None
+        return op.typing(operands, **{**_defaults(op.name), **options}) if op.typing else None
     except CompassError:
         return None
 
@@ -76,14 +81,15 @@ def op_forms(result: DataType, target: str) -> tuple[Form, ...]:
     for elem in (*STORAGE, BOOL):
         for lanes in lane_counts:
             if lanes and (lanes > 1 or result.is_scalar) and lanes * elem.bits <= 2048:
-                found += _forms_on(elem.with_lanes(lanes), target).get(result, ())
+                forms = _forms_on(elem.with_lanes(lanes)).get(result, ())
+                found += [form for form, targets in forms if not targets or target in targets]
     return tuple(found)
 
 
 @cache
-def _forms_on(t: DataType, target: str) -> dict[DataType, list[Form]]:
-    """The calls whose operands are of type `t` in the main, by result type."""
-    found: dict[DataType, list[Form]] = {}
+def _forms_on(t: DataType) -> dict[DataType, list[tuple[Form, tuple[str, ...]]]]:
+    """The calls whose operands are of type `t` in the main, by result type, each with the generations that have it."""
+    found: dict[DataType, list[tuple[Form, tuple[str, ...]]]] = {}
     for op in core.load().values():
         if op.special or op.name in NOT_DRAWN or op.name in LANE0:
             continue
@@ -92,9 +98,8 @@ def _forms_on(t: DataType, target: str) -> dict[DataType, list[Form]]:
         for operands in _operand_sets(op, t):
             for options in _option_sets(op):
                 typed = _infer(op, operands, dict(options))
-                if typed is None or (typed.targets and target not in typed.targets):
-                    continue
-                found.setdefault(typed.result, []).append(_form(op, operands, options, typed))
+                if typed is not None:
+                    found.setdefault(typed.result, []).append((_form(op, operands, options, typed), typed.targets))
     return found
 
 
