@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import selectors
 import subprocess
@@ -31,10 +32,10 @@ class NotConfined(CompassError):
 
 @dataclass(frozen=True)
 class Limits:
-    """Resource limits of a program: seconds by the clock and of processor time, bytes of address space, bytes on stdout and
-    on stderr."""
+    """Resource limits of a program: seconds by the clock, and of processor time, of which the system counts whole ones alone;
+    bytes of address space, bytes on stdout and on stderr."""
 
-    seconds: int = 60
+    seconds: float = 60
     memory: int = 4 << 30
     output: int = 256 << 20
     messages: int = 1 << 20
@@ -130,7 +131,7 @@ def _started(
     words = [
         f"means={means}",
         f"parent={os.getpid()}",
-        f"seconds={limits.seconds}",
+        f"seconds={math.ceil(limits.seconds)}",
         f"memory={limits.memory}",
         *permissions.arguments(),
         *(f"variable={name}={value}" for name, value in environment.items()),
