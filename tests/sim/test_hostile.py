@@ -14,7 +14,7 @@ import pytest
 from sim_device import Bench
 from test_sandbox import HARM, expect, harm
 
-from compass_sim import KernelFault, RunResult, SimulatorError, Worker, memory_map
+from compass_sim import KernelFault, RunResult, SimulatorError, Worker, memory_map, worker
 
 HERE = Path(__file__).parent
 MIB = 1 << 20
@@ -218,8 +218,11 @@ def gone(pid: int) -> bool:
     return False
 
 
-def test_a_stopped_worker_ends_with_its_parent_and_at_the_deadline(bench: Bench) -> None:
+def test_a_stopped_worker_ends_with_its_parent_and_at_the_deadline(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Somebody else may stop it; the parent still ends it."""
+    monkeypatch.setattr(worker, "_GRACE", 0.1)
     os.kill(bench.worker.pid, signal.SIGSTOP)
     with pytest.raises((KernelFault, SimulatorError)):
         bench.run(HARM % "out[0] = 1;", bench.place(np.zeros(4, np.int64)), 3, timeout=0.2)
