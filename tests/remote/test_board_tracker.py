@@ -53,7 +53,7 @@ def test_it_is_given_taken_back_and_forgotten(tracker: rpc.Tracker, asked: rpc.T
 
 
 def test_a_client_that_does_not_come_is_not_waited_for(tracker: rpc.Tracker, asked: rpc.TrackerSession) -> None:
-    with board(tracker.port, quota=Quota(sessions=1, greeting_seconds=0.5)):
+    with board(tracker.port, quota=Quota(sessions=1, greeting_seconds=0.1)):
         eventually(lambda: free(asked) == 1)
         asked._do("tracker.request", 'a"b:c', 1)
         assert free(asked) == 0

@@ -137,7 +137,7 @@ def test_many_sessions_where_a_process_may_open_few_files(state_folder: Path) ->
 
 def test_a_flood_of_strangers(start: Start) -> None:
     """More than may be unknown at once; a client still comes through when they have been sent away."""
-    quota, failures = Quota(strangers=8, sessions=2, greeting_seconds=0.5), []
+    quota, failures = Quota(strangers=8, sessions=2, greeting_seconds=0.3), []
     with start(quota) as own, ExitStack() as stack:
         for number in range(60):
             sock = stack.enter_context(raw(own))

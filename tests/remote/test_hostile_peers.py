@@ -213,7 +213,7 @@ def test_strangers_with_damaged_greetings(server: rpc.Server, data: bytes) -> No
 
 
 def test_a_stranger_who_says_nothing_is_sent_away(start: Start) -> None:
-    quota = Quota(greeting_seconds=0.5, sessions=4)
+    quota = Quota(greeting_seconds=0.2, sessions=4)
     with start(quota) as own, raw(own) as silent, raw(own) as slow_one:
         slow_one.sendall(wire.preamble()[:3])
         assert ended(silent) and ended(slow_one)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -171,14 +170,15 @@ def test_a_call_can_be_cancelled(session: rpc.Session) -> None:
 
 def test_a_session_has_an_end(server: rpc.Server) -> None:
     """Whether a call runs then, or none; it is said on the call that runs, or on the next one."""
-    with rpc.connect(server.host, server.port, session_timeout=0.5) as session:
+    with (
+        rpc.connect(server.host, server.port, session_timeout=0.3) as idle,
+        rpc.connect(server.host, server.port, session_timeout=0.5) as busy,
+    ):
         with pytest.raises(rpc.RPCSessionTimeoutError, match="0.5s session has expired") as caught:
-            slow(session, PATIENCE)
+            slow(busy, PATIENCE)
         assert isinstance(caught.value, (TimeoutError, rpc.RPCError))
-    with rpc.connect(server.host, server.port, session_timeout=0.3) as session:
-        time.sleep(0.5)
         with pytest.raises(rpc.RPCSessionTimeoutError, match="0.3s session has expired"):
-            session.get_function("rpc.test.addone")(1)
+            idle.get_function("rpc.test.addone")(1)
 
 
 def test_a_session_of_which_nothing_is_asked_ends(start: Start) -> None:
