@@ -29,6 +29,8 @@ from .values import (
     bounds,
     either,
     is_exact,
+    number,
+    numbers,
     reason_of,
     unknown,
     unknown_like,
@@ -155,9 +157,9 @@ class Interpreter:
             results.append(inner)
         left = left or len(self.breaks) > breaks  # also by a break of an if in a branch
         self.maybe, self.fixed = saved or left, fixed
-        for name, old in before.items():
-            values = [r[name] for r in results] or [old]
-            env[name] = values[0] if len(values) < 2 else either(values[0], values[1], truth.reason)
+        for name in before if results else ():
+            first, last = results[0][name], results[-1][name]
+            env[name] = first if first is last else either(first, last, truth.reason)
 
     def _leave(self, leave: Exception, env: Env) -> None:
         """A break or return that may happen, with these variables."""
@@ -455,8 +457,7 @@ class Interpreter:
 
     def number(self, e: object, env: Env) -> Linear:
         """The value of an expression that is a number."""
-        value = self.expr(e, env)
-        return value if isinstance(value, (int, float, Form)) else unknown("a pointer is used as a number")
+        return number(self.expr(e, env))
 
     def truth(self, e: object, env: Env) -> bool | Form:
         """A condition: true, false, or a Form where it may be either."""
@@ -480,7 +481,7 @@ class Interpreter:
         rule = _EXPRESSIONS.get(e[0])
         if rule is not None:
             return rule(self, e, env)
-        args = [x if type(x) is int else self.number(x, env) for x in e[1:]]
+        args = numbers([x if type(x) is int else self.expr(x, env) for x in e[1:]])
         try:
             return apply(e[0], args, self.steps < REFINED)
         except OverflowError:

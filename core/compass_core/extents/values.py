@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from compass_core.dataclass import dataclass
 from compass_core.operators import OPERATORS, wrap
@@ -66,6 +66,19 @@ def unknown(reason: str) -> Form:
     return Form({}, -LIMIT, LIMIT, reason)
 
 
+_NUMBERS = frozenset((int, float, bool, Form))
+
+
+def number(value: Value) -> Linear:
+    """A value that is used as a number."""
+    return value if isinstance(value, (int, float, Form)) else unknown("a pointer is used as a number")
+
+
+def numbers(values: list[Value]) -> list[Linear]:
+    """Values that are used as numbers, as mostly all of them are."""
+    return cast("list[Linear]", values) if _NUMBERS.issuperset(map(type, values)) else [number(x) for x in values]
+
+
 def bounds(value: object) -> tuple[Any, Any]:
     """The least and the largest number a value can be."""
     if not isinstance(value, Form):
@@ -73,8 +86,7 @@ def bounds(value: object) -> tuple[Any, Any]:
     low, high = value.low, value.high
     for counter, factor in value.terms.items():
         a, b = factor * counter.first, factor * counter.last
-        low += min(a, b)
-        high += max(a, b)
+        low, high = (low + a, high + b) if a < b else (low + b, high + a)
     return low, high
 
 
@@ -85,7 +97,10 @@ def is_exact(value: object) -> bool:
 
 def reason_of(*values: object) -> str:
     """Why bounds of these values say little."""
-    return next((v.reason for v in values if isinstance(v, Form) and v.reason), "")
+    for value in values:
+        if type(value) is Form and value.reason:
+            return value.reason
+    return ""
 
 
 def between(low: Any, high: Any, reason: str = "") -> Linear:
