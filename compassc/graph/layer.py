@@ -175,11 +175,11 @@ class Layer:
         stand for themselves only: where a tensor has a scale, LayerError names what is missing, unless it is not
         `needed`. LayerError for multipliers of more than 32 bits, and for shifts of more than 8.
         """
-        return self.multipliers(prefix, of, needed), self._factors(f"{prefix}shift", 0, of, needed, (-128, 127))
+        return self.multipliers(prefix, of, needed), self._factors(f"{prefix}shift", 0, of, needed)
 
     def multipliers(self, prefix: str = "", of: int | None = None, needed: bool = True) -> Array:
         """The multipliers of `scale_shift`."""
-        return self._factors(f"{prefix}scale", 1, of, needed, (-(1 << 31), (1 << 32) - 1))
+        return self._factors(f"{prefix}scale", 1, of, needed)
 
     @property
     def is_scaled(self) -> bool:
@@ -191,7 +191,7 @@ class Layer:
         has a scale."""
         return self.integer(key) if self.is_scaled else self.integer(key, absent)
 
-    def _factors(self, key: str, absent: int, of: int | None, needed: bool, limits: tuple[int, int]) -> Array:
+    def _factors(self, key: str, absent: int, of: int | None, needed: bool) -> Array:
         given = key in self.constants or self.attributes.get(f"{key}_value") not in (None, "None")
         if needed and not given and self.is_scaled:
             scales = {t.name: t.scale for t in (*self.inputs, *self.outputs) if t.scale != 1}
@@ -201,29 +201,30 @@ class Layer:
                 f"the attribute '{key}_value' is missing, and there is no constant '{key}'; '{name}' has the scale {shown}"
             )
         found = self._quantity(key, absent)
-        label = key if key in self.constants else f"{key}_value"
         if of is not None and found.size not in (1, of):
+            label = key if key in self.constants else f"{key}_value"
             raise LayerError(f"'{label}' has {found.size} values, expected {of}")
-        low, high = limits
-        if found.size and not low <= found.min() <= found.max() <= high:
-            raise LayerError(f"'{label}' has values from {found.min()} to {found.max()}, expected {low} to {high}")
         return found
 
     def _quantity(self, key: str, default: int) -> Array:
         import numpy as np
 
+        found: Array | list[int]
+        extremes: tuple[int, ...] = ()
         if key in self.constants:
             name, found = key, self.constants[key].reshape(-1)
+            if found.size:
+                extremes = found.min(), found.max()
         else:
-            name, listed = f"{key}_value", self.integers(f"{key}_value", default)
-            if not listed:
+            name, found = f"{key}_value", self.integers(f"{key}_value", default)
+            if not found:
                 raise LayerError(f"'{name}' is [], expected numbers")
-            found = np.asarray(listed, object)
+            extremes = min(found), max(found)
         low, high = (0, 2**31 - 1) if key.endswith("scale") else (-128, 127)
-        for extreme in (found.min(), found.max()) if found.size else ():
+        for extreme in extremes:
             if not low <= extreme <= high:
                 raise LayerError(f"'{name}' is {extreme}, expected {low} to {high}")
-        exact = found.astype(np.int64)
+        exact = np.array(found, np.int64)
         return exact if name == key or exact.size != 1 else exact.reshape(())
 
     def _value(self, key: str, default: object) -> Any:
