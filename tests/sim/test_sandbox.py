@@ -116,7 +116,7 @@ def test_wild_code_ends_in_a_clear_error(bench: Bench, statement: str, says: str
     import re
 
     error = expect(
-        bench, harm(statement), bench.place(np.zeros(16, np.int64)), 3, timeout=0.5 if says == "time limit" else 60
+        bench, harm(statement), bench.place(np.zeros(16, np.int64)), 3, timeout=0.2 if says == "time limit" else 60
     )
     assert re.search(says, error.message), error.message
 
