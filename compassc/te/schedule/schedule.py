@@ -68,9 +68,12 @@ class Schedule:
         self.stages.insert(place, Stage(self, op, label, is_output))
         return self.stages[place]
 
-    def snapshot(self) -> Any:
-        """The state, for `restore`."""
-        return list(self.groups), [(stage, stage.snapshot()) for stage in self.stages], len(self.schedule_record)
+    def snapshot(self, step_on: object = None) -> Any:
+        """The state, for `restore`: all of it, or that which a step on something can change. A step on a stage changes that one,
+        and at which loop others are computed."""
+        alone = step_on in self.stages
+        stages = [(s, {"attached": s.attached} if alone and s is not step_on else s.snapshot()) for s in self.stages]
+        return list(self.groups), stages, len(self.schedule_record)
 
     def restore(self, saved: Any) -> None:
         """Go back to a state."""
@@ -116,7 +119,7 @@ class Schedule:
 
     def readers(self, stage: Stage) -> list[Stage]:
         """The stages that read what a stage computes."""
-        return [s for s in self.stages if any(t.op is stage.origin_op for t in s.tensors_read)]
+        return [s for s in self.stages if s.reads(stage.origin_op)]
 
     def reaches(self, stage: Stage, other: Stage) -> bool:
         """Whether `other` reads what `stage` computes, directly or through other stages."""

@@ -62,7 +62,7 @@ class Stage:
     def __init__(self, schedule: Schedule, op: Operation, label: str, is_output: bool = False) -> None:
         self.schedule, self.origin_op, self.label, self.is_output = schedule, op, label, is_output
         self._latest: ComputeOp | None = None
-        self._read: tuple[tuple[Expr, ...], list[Tensor]] = (), []
+        self._read: tuple[object, object, list[Tensor], set[Operation]] = None, None, [], set()
         self.body: tuple[Expr, ...] = op.body if isinstance(op, (ComputeOp, ScanOp)) else ()
         self.axis: tuple[IterVar, ...] = getattr(op, "axis", ())
         self.inputs: tuple[Tensor, ...] = op.inputs if isinstance(op, ExternOp) else ()
@@ -106,10 +106,15 @@ class Stage:
     @property
     def tensors_read(self) -> list[Tensor]:
         """The tensors that it reads: each as often as its body does, then those that it reads whole."""
-        if self._read[0] is not self.body:
-            self._read = self.body, [tensor_of(r) for e in self.body for r in reads(e)]
-        scanned = self.origin_op.init if isinstance(self.origin_op, ScanOp) else ()
-        return [*self._read[1], *self.inputs, *scanned]
+        if self._read[0] is not self.body or self._read[1] is not self.inputs:
+            scanned = self.origin_op.init if isinstance(self.origin_op, ScanOp) else ()
+            found = [*(tensor_of(r) for e in self.body for r in reads(e)), *self.inputs, *scanned]
+            self._read = self.body, self.inputs, found, {t.op for t in found}
+        return self._read[2]
+
+    def reads(self, op: Operation) -> bool:
+        """Whether it reads what an operation gives."""
+        return bool(self.tensors_read) and op in self._read[3]
 
     @property
     def iter_var_attrs(self) -> Mapping[IterVar, Annotation]:

@@ -248,7 +248,7 @@ def primitive(function: _F) -> _F:
         except TypeError as error:
             raise ExpressionTypeError(f"{function.__name__}: {error}") from None
         schedule: Schedule = getattr(self, "schedule", self)
-        before = schedule.snapshot() if not schedule.running else None
+        before = schedule.snapshot(self) if not schedule.running else None
         schedule.running.append(function.__name__)
         try:
             try:
