@@ -19,7 +19,7 @@ from compassc.pysim.values import PyVar
 
 AT_ONCE = 1 << 18
 SMALL_ROWS = 16
-PART_ROWS = 1 << 13
+PART_ROWS, PART_VALUES = 1 << 13, 1 << 16
 Inputs = dict[str, Array]
 
 
@@ -71,10 +71,12 @@ def rounds(batch: Batch, rng: np.random.Generator, total: int) -> Iterator[Input
 
 
 def parts(inputs: Inputs) -> Iterator[Inputs]:
-    """The inputs in parts: what hundreds of forms give for all rows is hundreds of megabytes, slow to come by and to read."""
+    """The inputs in parts: what hundreds of forms give for all rows is hundreds of megabytes, slow to come by and to read, as
+    are arrays of 64-bit numbers that do not stay in the processor's memory."""
     rows = len(next(iter(inputs.values())))
-    for start in range(0, rows, PART_ROWS):
-        yield {name: x[start : start + PART_ROWS] for name, x in inputs.items()}
+    step = min(PART_ROWS, PART_VALUES // max(x.shape[1] for x in inputs.values()))
+    for start in range(0, rows, step):
+        yield {name: x[start : start + step] for name, x in inputs.items()}
 
 
 # ------------------------------------------------------------------------------------------------------------ references
@@ -84,7 +86,11 @@ ROWS = {"fma": 400}
 """Operations defined in exact fractions, and how many rows are enough."""
 
 
-def by_definition(form: Form, inputs: Inputs, rows: int) -> Array | None:
+Known = dict[tuple[object, ...], Array]
+"""What a definition gives for some inputs without a mask: the next forms may be the same call with one."""
+
+
+def by_definition(form: Form, inputs: Inputs, rows: int, known: Known) -> Array | None:
     """The result by the operation's definition; None where the compiled operation may differ from it in the last places."""
     op = form.op
     if op.definition is None or op.ulps:
@@ -99,7 +105,11 @@ def by_definition(form: Form, inputs: Inputs, rows: int) -> Array | None:
     if op.mask_aware:
         options.update({"mask": mask, **({"r": r} if op.r == "param" else {})})
         return op.definition(*operands, to=form.result, **options)
-    return exact.chosen(op.definition(*operands, to=form.result, **options), mask, r)
+    key = form.name, form.operands, form.result, *options.items()
+    if key not in known:
+        known.clear()
+        known[key] = op.definition(*operands, to=form.result, **options)
+    return exact.chosen(known[key], mask, r)
 
 
 def in_pysim(form: Form, inputs: Inputs, rows: int) -> Array | None:
@@ -122,10 +132,10 @@ def in_pysim(form: Form, inputs: Inputs, rows: int) -> Array | None:
 # ------------------------------------------------------------------------------------------------------------ comparison
 
 
-def compare(form: Form, inputs: Inputs, got: Array) -> Iterator[str]:
-    """What differs from the definition and from PySim."""
+def compare(form: Form, inputs: Inputs, got: Array, known: Known) -> Iterator[str]:
+    """What differs from the definition and from PySim; `known` is of these inputs."""
     rows = min(len(got), ROWS.get(form.name, len(got)))
-    want = by_definition(form, inputs, rows)
+    want = by_definition(form, inputs, rows, known)
     if want is not None:
         yield difference(form, inputs, got[:rows], want, "the definition says")
     want = in_pysim(form, inputs, len(got))
@@ -147,9 +157,10 @@ def check_many(runner: Runner, seed: int, total: int) -> list[str]:
     rng, wrong = np.random.default_rng(seed), dict[str, str]()
     for inputs in rounds(runner.batch, rng, total):
         for part in parts(inputs):
+            known: Known = {}
             for form, got in zip(runner.batch.forms, runner.compiled(part), strict=True):
                 with np.errstate(all="ignore"):
-                    wrong.update((form.text, line) for line in compare(form, part, got) if line)
+                    wrong.update((form.text, line) for line in compare(form, part, got, known) if line)
     return list(wrong.values())
 
 
