@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +164,14 @@ def check_many(runner: Runner, seed: int, total: int) -> list[str]:
     return list(wrong.values())
 
 
-def check_forms(name: str, forms: Sequence[Form], folder: Path, size: int = 200, many: int = 0, **options: Any) -> None:
+def together(parts: Iterable[Iterable[Form]]) -> list[Form]:
+    """The forms of all parts, for few kernels; none of them has none."""
+    found = [list(part) for part in parts]
+    assert all(found), "no forms"
+    return [form for forms in found for form in forms]
+
+
+def check_forms(name: str, forms: Sequence[Form], folder: Path, size: int = 330, many: int = 0, **options: Any) -> None:
     """Build the forms and compare; `many`: that many values more than the few of the same kernel in PySim."""
     assert forms, "no forms"
     wrong = []

@@ -5,8 +5,9 @@ Everything here is asked of the declarations; a new operation gets its tests by 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
@@ -162,6 +163,13 @@ def expression(text: str, *places: Place, live: int = 0, **options: Any) -> Form
     with parsing(SimpleNamespace(operation=lambda op, args, kwargs: op.build(*args, **kwargs))):
         node = eval(text, {"S": script, "n": E.Var("n", INT32)}, scope)
     return Form("", text, places, node.dtype, live=live, **options)
+
+
+def beside_others(form: Form) -> Form:
+    """An `expression`, or statement, whose places are called after their types, so that those of others can be in its kernel."""
+    names = {p.name: f"{p.name}_{p.dtype}" for p in form.places}
+    text = re.sub(r"\w+", lambda word: names.get(word[0], word[0]), form.text)
+    return replace(form, text=text, operands=tuple([replace(p, name=names[p.name]) for p in form.places]))
 
 
 def value_ops() -> list[core.Op]:

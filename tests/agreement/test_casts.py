@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from chain import Runner, batches
-from law import AT_ONCE, Inputs, check_forms, check_small, enough, rounds
-from op_forms import Form, Place, expression
+from law import AT_ONCE, Inputs, check_forms, check_small, enough, rounds, together
+from op_forms import Form, Place, beside_others, expression
 from samples import Array, difference
 
 from compass_core.errors import CompassError
@@ -116,9 +116,10 @@ def test_one_register(t: DataType, target: str, tmp_path: Path, whole: bool) -> 
     assert not wrong, f"{len(wrong)} of {len(forms)} conversions differ:\n" + "\n".join(wrong[:10])
 
 
-@pytest.mark.parametrize(("t", "lanes"), [(t, lanes) for t in STORAGE for lanes in LANES[t.bits][1:]])
-def test_other_widths(t: DataType, lanes: int, tmp_path: Path) -> None:
-    check_forms("casts", list(single_casts(t, lanes)), tmp_path, cc_options="-O1")
+@pytest.mark.parametrize("t", STORAGE)
+def test_other_widths(t: DataType, tmp_path: Path) -> None:
+    forms = together(single_casts(t, lanes) for lanes in LANES[t.bits][1:])
+    check_forms("casts", list(map(beside_others, forms)), tmp_path, cc_options="-O1")
 
 
 @pytest.mark.parametrize("t", STORAGE)

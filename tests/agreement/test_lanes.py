@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from law import check_forms
-from op_forms import Form, Place, expression, mask_texts
+from law import check_forms, together
+from op_forms import Form, Place, beside_others, expression, mask_texts
 
 from compassc.ir.dtypes import BOOL, STORAGE, DataType, bool_of, dtype, make_dtype
 
@@ -96,17 +96,16 @@ def register(t: DataType, count: int = 1) -> int:
 
 @pytest.mark.parametrize("t", STORAGE)
 def test_moving_lanes(t: DataType, tmp_path: Path) -> None:
-    for count in (1, 2, 3):
-        check_forms(f"joining{count}", list(joining(t, register(t, count))), tmp_path, cc_options="-O1")
-    check_forms("single", list(one_register(t)), tmp_path)
-    for k, lanes in enumerate((register(t), 3, register(t) + 5)):
-        check_forms(f"any{k}", list(any_width(t, lanes)), tmp_path)
+    joined = together(joining(t, register(t, count)) for count in (1, 2, 3))
+    check_forms("joining", list(map(beside_others, joined)), tmp_path, cc_options="-O1")
+    others = together([one_register(t), *(any_width(t, lanes) for lanes in (register(t), 3, register(t) + 5))])
+    check_forms("others", list(map(beside_others, others)), tmp_path)
 
 
 @pytest.mark.parametrize("t", STORAGE)
 def test_memory(t: DataType, tmp_path: Path) -> None:
-    for k, lanes in enumerate((register(t), 5, register(t) * 2 + 3)):
-        check_forms(f"memory{k}", list(memory(t, lanes)), tmp_path, cc_options="-O1")
+    forms = together(memory(t, lanes) for lanes in (register(t), 5, register(t) * 2 + 3))
+    check_forms("memory", list(map(beside_others, forms)), tmp_path, cc_options="-O1")
 
 
 @pytest.mark.parametrize("lanes", [8, 16, 32, 24])

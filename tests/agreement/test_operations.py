@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from law import check_forms, enough
+from law import check_forms, enough, together
 from op_forms import all_forms, constant_forms, mixed_forms
 
 from compassc.ir.dtypes import BOOL, STORAGE, DataType
@@ -22,19 +22,18 @@ def test_one_register(t: DataType, tmp_path: Path, whole: bool) -> None:
     check_forms("native", list(all_forms(t, 0)), tmp_path, many=many)
 
 
-@pytest.mark.parametrize(("t", "lanes"), [(t, lanes) for t in STORAGE for lanes in WIDTHS[t.bits]])
-def test_other_widths(t: DataType, lanes: int, tmp_path: Path) -> None:
-    check_forms("wide", list(all_forms(t, lanes)), tmp_path, cc_options="-O1")
+@pytest.mark.parametrize("t", STORAGE)
+def test_other_widths(t: DataType, tmp_path: Path) -> None:
+    check_forms("wide", together(all_forms(t, lanes) for lanes in WIDTHS[t.bits]), tmp_path, cc_options="-O1")
 
 
-@pytest.mark.parametrize("lanes", MASK_WIDTHS)
-def test_masks(lanes: int, tmp_path: Path) -> None:
-    check_forms("masks", list(all_forms(BOOL, lanes)), tmp_path)
+def test_masks(tmp_path: Path) -> None:
+    check_forms("masks", together(all_forms(BOOL, lanes) for lanes in MASK_WIDTHS), tmp_path)
 
 
-@pytest.mark.parametrize("t", [t for t in STORAGE if not t.is_bfloat])
-def test_scalars(t: DataType, tmp_path: Path) -> None:
-    check_forms("scalars", list(all_forms(t, 1)), tmp_path, many=1 << 18)
+def test_scalars(tmp_path: Path) -> None:
+    forms = together(all_forms(t, 1) for t in STORAGE if not t.is_bfloat)
+    check_forms("scalars", forms, tmp_path, many=1 << 18)
 
 
 @pytest.mark.parametrize("t", STORAGE)
@@ -42,6 +41,7 @@ def test_scalars_and_literals_among_vectors(t: DataType, tmp_path: Path) -> None
     check_forms("mixed", mixed_forms(t), tmp_path, cc_options="-O1")
 
 
-@pytest.mark.parametrize(("t", "lanes"), [(t, lanes) for t in STORAGE for lanes in (0, WIDTHS[t.bits][3])])
-def test_constant_masks_and_sources(t: DataType, lanes: int, tmp_path: Path) -> None:
-    check_forms("constant", list(constant_forms(t, lanes)), tmp_path, cc_options="-O1")
+@pytest.mark.parametrize("t", STORAGE)
+def test_constant_masks_and_sources(t: DataType, tmp_path: Path) -> None:
+    forms = together(constant_forms(t, lanes) for lanes in (0, WIDTHS[t.bits][3]))
+    check_forms("constant", forms, tmp_path, cc_options="-O1")
