@@ -15,7 +15,7 @@ from pathlib import Path
 from compass_core.dataclass import dataclass
 from compass_core.elf.hostcode import entry_symbol
 from compass_core.errors import CompassError, Span
-from compass_core.hostcc import factors, first_lanes, host, narrowing, promises
+from compass_core.hostcc import factors, first_lanes, host, narrowing, promises, whole_vectors
 from compass_core.hostcc.arrays import Array, array_of
 from compass_core.reading import jsontext
 
@@ -164,7 +164,7 @@ def joined_unit(texts: Sequence[str], line_map: LineMap, name: str) -> str:
                 help="a kernel is a function `__kernel void NAME(...) { ... }`",
             )
         kept = _with_long_loops(_with_last_barriers(_without_assembly(text), kernels))
-        parts += _with_directives(kept, text, line_map, name)
+        parts.append(whole_vectors.accessed("\n".join(_with_directives(kept, text, line_map, name))))
         for kernel in kernels:
             entries += _entry(kernel, line_map, name)
         line_map = LineMap(())

@@ -16,7 +16,7 @@ from compass_core.bounded import Bounded
 from compass_core.dataclass import dataclass
 from compass_core.elf.hostcode import entry_symbol
 from compass_core.errors import ToolchainError
-from compass_core.hostcc import factors
+from compass_core.hostcc import factors, whole_vectors
 from compass_core.hostcc.clang import find_clang
 from compass_core.hostcc.foreign import is_trusted
 from compass_core.hostcc.sources import Source
@@ -72,7 +72,7 @@ which so lives as long as its number is in the key."""
 
 def _instrumented(source: Source, model: CostModel, first: int, first_site: int, clang: str | None) -> Instrumented:
     try:
-        counted = replace(source, text=factors.whole(source.text))
+        counted = replace(source, text=factors.whole(whole_vectors.called(source.text)))
         return _Writer(parse(counted, clang), model, first, first_site).result(counted)
     except (LookupError, ValueError, TypeError, AttributeError, AssertionError, RecursionError) as error:
         raise ToolchainError(

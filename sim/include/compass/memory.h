@@ -244,6 +244,15 @@ __COMPASS_ONE_OFFSET(float8, bool8)
 
 #define __vload(p, m) __compass_load(__compass_flat(p), m)
 #define __vstore(v, p, m) __compass_store(v, __compass_flat(p), m)
+/* Those of all lanes, at an address of vectors (compass_core/hostcc/whole_vectors.py). A load is no expression in brackets, since
+ * `(char32)(x)[1]` is an element of a vector, not a vector of an element. */
+#ifdef __COMPASS_CHECK
+#define __fload __vload
+#define __fstore __vstore
+#else
+#define __fload(p, m) __builtin_choose_expr(1, *(p), 0)
+#define __fstore(v, p, m) (*(p) = (v))
+#endif
 /* A store whose mask is a number and has first lanes alone (compass_core/hostcc/first_lanes.py): so many bytes. */
 #ifdef __COMPASS_CHECK
 #define __wstore(v, p, m) __vstore(v, p, m)
