@@ -195,6 +195,60 @@ __COMPASS_ALL(X)
 
 /* Lane i at byte distance i * s, or at a byte offset of its own: lanes 0..15 by `o`, lanes 16..31 by `o1`. Scattered
  * lanes are written in lane order, so the highest lane wins where offsets meet. */
+#if defined(__AVX2__) && !defined(__COMPASS_CHECK_VALUES)
+/* Active lanes one after the other, by assembly: of a chain of branches clang makes the same, but takes up to 13 ms for it.
+ * Each half of a vector is a register; lane `i` of it is lane `first` + i of all. */
+#define __COMPASS_EACH_LANE(lanes, first, place, access, next)                                                    \
+  ".irp i," lanes "\n test $1<<(\\i+" first "), %[bits]\n jz 1f\n" place(first) access "\n1: " next "\n.endr\n"
+#define __COMPASS_BY_OFFSET(first) "movzwl 2*(\\i+" first ")(%[by]), %k[place]\n "
+#define __COMPASS_IN_STEPS(first) ""
+#define __COMPASS_PUT(name, half, from) "vpinsr" name " $\\i, " from ", %[" half "], %[" half "]"
+#define __COMPASS_TAKE(name, half, to) "vpextr" name " $\\i, %[" half "], " to
+#define __COMPASS_BOTH_HALVES(access, name, lanes, first, place, address, next)             \
+  __COMPASS_EACH_LANE(lanes, "0", place, access(name, "low", address), next)                \
+  __COMPASS_EACH_LANE(lanes, first, place, access(name, "high", address), next)
+#define __COMPASS_LANES_AT(V, B, name, lanes, first, T, by_place, address, next)                        \
+  __COMPASS_FN V __compass_load_at(const V *base, T by, B m) {                                          \
+    __int4 low = 0, high = 0;                                                                           \
+    ulong place = (ulong)base;                                                                          \
+    __asm__(__COMPASS_BOTH_HALVES(__COMPASS_PUT, name, lanes, first, by_place, address, next)           \
+            : [low] "+x"(low), [high] "+x"(high), [place] "+&r"(place)                                  \
+            : [bits] "r"((uint)__compass_predicate(m)), [base] "r"(base), [by] "r"(by)                  \
+            : "cc", "memory");                                                                          \
+    return __builtin_astype((int8)(low, high), V);                                                      \
+  }                                                                                                     \
+  __COMPASS_FN void __compass_store_at(V v, V *base, T by, B m) {                                       \
+    int8 words = __builtin_astype(v, int8);                                                             \
+    ulong place = (ulong)base;                                                                          \
+    __asm__ volatile(__COMPASS_BOTH_HALVES(__COMPASS_TAKE, name, lanes, first, by_place, address, next) \
+                     : [place] "+&r"(place)                                                             \
+                     : [low] "x"(words.lo), [high] "x"(words.hi), [base] "r"(base), [by] "r"(by),       \
+                       [bits] "r"((uint)__compass_predicate(m))                                         \
+                     : "cc", "memory");                                                                 \
+  }
+#define X(V, B, name, lanes, first)                                                                               \
+  __COMPASS_LANES_AT(V, B, name, lanes, first, const ushort *, __COMPASS_BY_OFFSET, "(%[base],%[place])", "")     \
+  __COMPASS_LANES_AT(V, B, name, lanes, first, long, __COMPASS_IN_STEPS, "(%[place])", "add %[by], %[place]")
+X(char32, bool32, "b", "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15", "16")
+X(short16, bool16, "w", "0,1,2,3,4,5,6,7", "8")
+X(int8, bool8, "d", "0,1,2,3", "4")
+#undef X
+#define X(V, E, L, S, U, B)                                                                                   \
+  __COMPASS_FN V __compass_load_stride(const V *p, int s, B m) {                                              \
+    return __builtin_astype(__compass_load_at((const S *)p, (long)s, m), V);                                  \
+  }                                                                                                           \
+  __COMPASS_FN void __compass_store_stride(V v, V *p, int s, B m) {                                           \
+    __compass_store_at(__builtin_astype(v, S), (S *)p, (long)s, m);                                           \
+  }                                                                                                           \
+  __COMPASS_FN V __compass_gather(const V *p, ushort16 o, ushort16 o1, B m) {                                 \
+    ushort16 offsets[2] = {o, o1};                                                                            \
+    return __builtin_astype(__compass_load_at((const S *)p, (const ushort *)offsets, m), V);                  \
+  }                                                                                                           \
+  __COMPASS_FN void __compass_scatter(V v, V *p, ushort16 o, ushort16 o1, B m) {                              \
+    ushort16 offsets[2] = {o, o1};                                                                            \
+    __compass_store_at(__builtin_astype(v, S), (S *)p, (const ushort *)offsets, m);                           \
+  }
+#else
 #define __COMPASS_AT(E, p, offset) (*(E *)(__COMPASS_BYTES(p) + (offset)))
 #define __COMPASS_OFFSET_IN(o, i) (__builtin_astype(o, __ulong4)[(i) / 4 & 3] >> (i) % 4 * 16 & 0xffff)
 #define __COMPASS_OFFSET(i) ((i) < 16 ? __COMPASS_OFFSET_IN(o, i) : __COMPASS_OFFSET_IN(o1, i))
@@ -215,6 +269,7 @@ __COMPASS_ALL(X)
   __COMPASS_FN void __compass_scatter(V v, V *p, ushort16 o, ushort16 o1, B m) {                              \
     __COMPASS_LANES(i, L) if (m[i] & 1) __COMPASS_AT(E, p, __COMPASS_OFFSET(i)) = v[i];                       \
   }
+#endif
 __COMPASS_ALL(X)
 #undef X
 #endif
