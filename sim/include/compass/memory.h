@@ -97,16 +97,6 @@ typedef uint __compass_item8;
   "popcnt %[bits], %[bits]\n lea (,%q[bits]," #size "), %[bits]\n xor %k[at], %k[at]\n" \
   __COMPASS_STORE_PARTS##size "jmp 3f\n"
 #define X(V, B, size, name)                                                                           \
-  __COMPASS_FN V __compass_load_each(const V *from, B m) {                                            \
-    V lanes = 0;                                                                                      \
-    uint bits = __compass_predicate(m);                                                               \
-    ulong at, item;                                                                                   \
-    __asm__(__COMPASS_EACH_ACTIVE(#size, name)                                                        \
-            : [bits] "+r"(bits), [at] "=&r"(at), [item] "=&r"(item), "+m"(lanes)                      \
-            : [from] "r"(from), [to] "r"(&lanes), "m"(*from)                                          \
-            : "cc");                                                                                  \
-    return lanes;                                                                                     \
-  }                                                                                                   \
   __COMPASS_FN void __compass_store_some(V lanes, V *to, B m) {                                       \
     uint bits = __compass_predicate(m);                                                               \
     ulong at, item;                                                                                   \
@@ -124,15 +114,23 @@ __COMPASS_FN int8 __compass_load_some(const int8 *p, bool8 m) {
   __compass_v8 active = __builtin_astype(__COMPASS_COND(int8, m), __compass_v8);
   return __builtin_astype(__builtin_ia32_maskloadd256((const __compass_v8 *)p, active), int8);
 }
-#define X(V, B)                                                                                   \
-  __COMPASS_FN V __compass_load_some(const V *p, B m) {                                           \
-    V out;                                                                                        \
-    if (((ulong)p & 4095) > 4096 - sizeof(V) || !__vorr(m)) return __compass_load_each(p, m);     \
-    __asm__("vmovdqu %1, %0" : "=x"(out) : "m"(*p)); /* more than clang may know an array to have */ \
-    return out & __COMPASS_COND(V, m);                                                            \
+/* More may be loaded at once than clang may know an array to have. */
+#define __COMPASS_LOAD_AT_ONCE                                                                               \
+  "mov %k[from], %k[at]\n and $4095, %k[at]\n cmp $4064, %k[at]\n ja 1f\n test %[bits], %[bits]\n jz 1f\n" \
+  "vmovdqu (%[from]), %[out]\n jmp 4f\n"
+#define X(V, B, size, name)                                                                                  \
+  __COMPASS_FN V __compass_load_some(const V *from, B m) {                                                   \
+    V lanes = 0, out;                                                                                        \
+    uint bits = __compass_predicate(m);                                                                      \
+    ulong at, item;                                                                                          \
+    __asm__(__COMPASS_LOAD_AT_ONCE __COMPASS_EACH_ACTIVE(#size, name) "vmovdqu (%[to]), %[out]\n4:"           \
+            : [bits] "+&r"(bits), [at] "=&r"(at), [item] "=&r"(item), [out] "=&x"(out), "+m"(lanes)          \
+            : [from] "r"(from), [to] "r"(&lanes), "m"(*from)                                                 \
+            : "cc");                                                                                         \
+    return out & __COMPASS_COND(V, m);                                                                       \
   }
-X(char32, bool32)
-X(short16, bool16)
+X(char32, bool32, 1, "b")
+X(short16, bool16, 2, "w")
 #undef X
 #define X(V, E, L, S, U, B)                                                                       \
   __COMPASS_FN V __compass_load(const V *p, B m) {                                                \
