@@ -193,9 +193,14 @@ __COMPASS_ALL(X)
 
 /* Lane i at byte distance i * s, or at a byte offset of its own: lanes 0..15 by `o`, lanes 16..31 by `o1`. Scattered
  * lanes are written in lane order, so the highest lane wins where offsets meet. */
+#define __COMPASS_AT(E, p, offset) (*(E *)(__COMPASS_BYTES(p) + (offset)))
+#define __COMPASS_OFFSET_IN(o, i) (__builtin_astype(o, __ulong4)[(i) / 4 & 3] >> (i) % 4 * 16 & 0xffff)
+#define __COMPASS_OFFSET(i) ((i) < 16 ? __COMPASS_OFFSET_IN(o, i) : __COMPASS_OFFSET_IN(o1, i))
 #if defined(__AVX2__) && !defined(__COMPASS_CHECK_VALUES)
 /* Active lanes one after the other, by assembly: of a chain of branches clang makes the same, but takes up to 13 ms for it.
- * Each half of a vector is a register; lane `i` of it is lane `first` + i of all. */
+ * Each half of a vector is a register; lane `i` of it is lane `first` + i of all. Where clang knows that all lanes are active,
+ * plain accesses are quickest. */
+#define __COMPASS_KNOWN(condition) (__builtin_constant_p(condition) && (condition))
 #define __COMPASS_EACH_LANE(lanes, first, place, access, next)                                                    \
   ".irp i," lanes "\n test $1<<(\\i+" first "), %[bits]\n jz 1f\n" place(first) access "\n1: " next "\n.endr\n"
 #define __COMPASS_BY_OFFSET(first) "movzwl 2*(\\i+" first ")(%[by]), %k[place]\n "
@@ -233,23 +238,34 @@ X(int8, bool8, "d", "0,1,2,3", "4")
 #undef X
 #define X(V, E, L, S, U, B)                                                                                   \
   __COMPASS_FN V __compass_load_stride(const V *p, int s, B m) {                                              \
-    return __builtin_astype(__compass_load_at((const S *)p, (long)s, m), V);                                  \
+    bool all = __vandr(m);                                                                                    \
+    U out;                                                                                                    \
+    if (!__COMPASS_KNOWN(all)) return __builtin_astype(__compass_load_at((const S *)p, (long)s, m), V);       \
+    __COMPASS_LANES(i, L) out[i] = __COMPASS_AT(__compass_item##L, p, (long)i * s);                           \
+    return __builtin_astype(out, V);                                                                          \
   }                                                                                                           \
   __COMPASS_FN void __compass_store_stride(V v, V *p, int s, B m) {                                           \
-    __compass_store_at(__builtin_astype(v, S), (S *)p, (long)s, m);                                           \
+    bool all = __vandr(m);                                                                                    \
+    if (!__COMPASS_KNOWN(all)) return __compass_store_at(__builtin_astype(v, S), (S *)p, (long)s, m);         \
+    __COMPASS_LANES(i, L) __COMPASS_AT(E, p, (long)i * s) = v[i];                                             \
   }                                                                                                           \
   __COMPASS_FN V __compass_gather(const V *p, ushort16 o, ushort16 o1, B m) {                                 \
     ushort16 offsets[2] = {o, o1};                                                                            \
-    return __builtin_astype(__compass_load_at((const S *)p, (const ushort *)offsets, m), V);                  \
+    bool all = __vandr(m);                                                                                    \
+    U out;                                                                                                    \
+    if (!__COMPASS_KNOWN(all))                                                                                \
+      return __builtin_astype(__compass_load_at((const S *)p, (const ushort *)offsets, m), V);                \
+    __COMPASS_LANES(i, L) out[i] = __COMPASS_AT(__compass_item##L, p, __COMPASS_OFFSET(i));                   \
+    return __builtin_astype(out, V);                                                                          \
   }                                                                                                           \
   __COMPASS_FN void __compass_scatter(V v, V *p, ushort16 o, ushort16 o1, B m) {                              \
     ushort16 offsets[2] = {o, o1};                                                                            \
-    __compass_store_at(__builtin_astype(v, S), (S *)p, (const ushort *)offsets, m);                           \
+    bool all = __vandr(m);                                                                                    \
+    if (!__COMPASS_KNOWN(all))                                                                                \
+      return __compass_store_at(__builtin_astype(v, S), (S *)p, (const ushort *)offsets, m);                  \
+    __COMPASS_LANES(i, L) __COMPASS_AT(E, p, __COMPASS_OFFSET(i)) = v[i];                                     \
   }
 #else
-#define __COMPASS_AT(E, p, offset) (*(E *)(__COMPASS_BYTES(p) + (offset)))
-#define __COMPASS_OFFSET_IN(o, i) (__builtin_astype(o, __ulong4)[(i) / 4 & 3] >> (i) % 4 * 16 & 0xffff)
-#define __COMPASS_OFFSET(i) ((i) < 16 ? __COMPASS_OFFSET_IN(o, i) : __COMPASS_OFFSET_IN(o1, i))
 #define X(V, E, L, S, U, B)                                                                                   \
   __COMPASS_FN V __compass_load_stride(const V *p, int s, B m) {                                              \
     U out = 0;                                                                                                \
