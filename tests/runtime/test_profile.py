@@ -335,6 +335,7 @@ def test_the_page_stands_alone(tiles):
     assert tags.seen.count("svg") >= 4 and tags.seen.count("section") == 5
     assert f'"Total Cycles": {tiles(2048).cycles},' in content
     assert "this is the C text of each line" in content and "__vload" in content  # k.cl is not there
+    assert "__fload" not in content and "__fstore" not in content  # the names of hosts
     data = content.partition('id="profile">')[2].partition("</script>")[0]
     assert json.loads(data) == as_data(tiles(2048))
 

@@ -17,7 +17,8 @@ from compassc.dsl import script as S
 def test_a_store_of_first_lanes_is_one_of_bytes_and_nothing_moves(mask: str) -> None:
     line = "  __vstore(__vadd(a, b, {mask}), (__global int8*)(p + f(i, j)), {mask});\n"
     text = line.format(mask=mask)
-    assert first_lanes.copied(f"{{\n{text}}}\n") == f"{{\n{text.replace('__vstore', '__wstore')}}}\n"
+    made = first_lanes.copied(f"{{\n{text}}}\n")
+    assert made == f"{{\n{text.replace('__vstore', '__wstore')}}}\n" and first_lanes.called(made) == f"{{\n{text}}}\n"
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def accessed(text: str) -> str:
 
 
 def called(text: str) -> str:
-    """The text from which `accessed` made this one: what profiles count."""
+    """The text from which `accessed` made this one: what profiles count and people read."""
     for new, old in _NAMES:
         text = text.replace(new, old)
     return text
