@@ -40,8 +40,9 @@ SEED ?= 0
 COUNT ?= $(if $(filter storm,$(MAKECMDGOALS)),10000,1000000)
 
 BIN := $(VENV)/bin
-# Each worker begins with a half of the files, so that few of them are on both, with what their tests share.
-PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+# One worker more than processors, for some tests wait. Each begins with its part of the files, so that few of them are on two,
+# with what their tests share.
+PYTEST := $(BIN)/python -m pytest -n $$(($(JOBS) + 1)) --dist worksteal
 INSTALLED := $(VENV)/.installed
 DEVELOPED := $(VENV)/.developed
 ENGINE := $(VENV)/.engine

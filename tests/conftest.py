@@ -37,6 +37,9 @@ settings.load_profile("suite")
 _ROOM = 1 << 16
 """Words of the interpreter's stack, 512 KiB, that each test has at once."""
 
+_GARBAGE = 20_000_000
+"""Objects in cycles, of 100 bytes or so each, that a process of tests may leave before it looks for them."""
+
 _MEMORY, _ROOM_FOR_SCRATCH, _SCRATCH = "/dev/shm", 2 << 30, "compass-tests-"
 
 USERS_OWN = ("COMPASS_TRACEBACK", "COMPASS_COLOR", "COMPASS_TARGET", "COMPASS_CACHE", "NO_COLOR")
@@ -52,8 +55,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "sampled(every): of the cases one of so many, by a hash of their names; all with --whole"
     )
-    # What lives during a test is mostly no garbage, and looked at each time; of thousands of tests some leave cycles.
-    gc.set_threshold(1_000_000, 5, 5)
+    # What lives during a test is mostly no garbage, and looked at each time. Of thousands of tests some leave cycles: those of a
+    # whole run are some 20 million objects of two or three processes, which take longer to find than to keep.
+    gc.set_threshold(_GARBAGE, 5, 5)
+
+
+def pytest_sessionfinish() -> None:
+    gc.freeze()  # what is left goes with the process
 
 
 def _worker() -> tuple[int, int]:
