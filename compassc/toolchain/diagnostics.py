@@ -8,7 +8,7 @@ from pathlib import Path
 
 from compass_core.dataclass import dataclass
 from compass_core.errors import CompassError, Note, Span, ToolchainError, together
-from compass_core.hostcc import command, first_lanes, whole_vectors
+from compass_core.hostcc import command, whole_vectors
 
 _MESSAGE = re.compile(
     r"(?P<file>[^:\n]+):(?P<line>\d+):(?P<col>\d+): (?P<kind>fatal error|error|warning|note): (?P<text>.*)"
@@ -54,7 +54,7 @@ def _messages(output: str, folder: Path, built: frozenset[str]) -> list[_Message
             else:
                 found.append(latest)
         elif latest is not None and not latest.excerpt and (excerpt := _EXCERPT.fullmatch(line)):
-            latest.excerpt = first_lanes.called(whole_vectors.called(excerpt["text"].strip()))
+            latest.excerpt = whole_vectors.readable(excerpt["text"].strip())
     return found
 
 

@@ -68,8 +68,8 @@ BOMBS = {
     "assertion": "#pragma clang __debug llvm_fatal_error",
     "stack": "#pragma clang __debug overflow_stack",
 }
-
 """What the compiler is asked for: no end of it, or no sense."""
+
 ENDLESS = ("fill", "space", "repeat", "macros", "array", "stack")
 """Those that the clock ends, whatever it says."""
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compass_core.hostcc import first_lanes, host
+from compass_core.hostcc import first_lanes, host, whole_vectors
 from compassc.dsl import BuildManager
 from compassc.dsl import script as S
 
@@ -18,7 +18,9 @@ def test_a_store_of_first_lanes_is_one_of_bytes_and_nothing_moves(mask: str) -> 
     line = "  __vstore(__vadd(a, b, {mask}), (__global int8*)(p + f(i, j)), {mask});\n"
     text = line.format(mask=mask)
     made = first_lanes.copied(f"{{\n{text}}}\n")
-    assert made == f"{{\n{text.replace('__vstore', '__wstore')}}}\n" and first_lanes.called(made) == f"{{\n{text}}}\n"
+    assert (
+        made == f"{{\n{text.replace('__vstore', '__wstore')}}}\n" and whole_vectors.readable(made) == f"{{\n{text}}}\n"
+    )
 
 
 @pytest.mark.parametrize(

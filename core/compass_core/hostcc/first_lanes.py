@@ -27,11 +27,6 @@ def copied(text: str) -> str:
     return "".join([*parts, text[at:]])
 
 
-def called(text: str) -> str:
-    """The text from which `copied` made this one, for people."""
-    return text.replace("__wstore(", "__vstore(")
-
-
 def _are_first(bits: int, lanes: int) -> bool:
     """Whether a predicate, whose lane i is bit i * (32 / `lanes`), has the first lanes and no others."""
     step = 32 // lanes

@@ -33,7 +33,12 @@ def accessed(text: str) -> str:
 
 
 def called(text: str) -> str:
-    """The text from which `accessed` made this one: what profiles count and people read."""
+    """The text from which `accessed` made this one: what profiles count."""
     for new, old in _NAMES:
         text = text.replace(new, old)
     return text
+
+
+def readable(text: str) -> str:
+    """A text for people: no name of a load or store is one that hosts alone have (`first_lanes` made the other)."""
+    return called(text).replace("__wstore(", "__vstore(")

@@ -13,7 +13,7 @@ from compass_core.aipubin.device import is_x3
 from compass_core.dataclass import dataclass
 from compass_core.elf.hostcode import ENTRY_PREFIX
 from compass_core.errors import CompassError
-from compass_core.hostcc import first_lanes, whole_vectors
+from compass_core.hostcc import whole_vectors
 from compass_core.hostcc.sources import read_sources
 from compass_runtime.profile.collect import Counting, Tally, Task, counting, tasks_of
 from compass_runtime.profile.costs import CostModel
@@ -245,7 +245,7 @@ def profile_of(program: Program, result: RunResult) -> Profile:
     timeline = Simulation(made.model, tasks, _waits(program)).run()
     texts: dict[Location, str] = {}
     for source in read_sources(program.code.elf):
-        for place, line in c_lines(first_lanes.called(whole_vectors.called(source.text))):
+        for place, line in c_lines(whole_vectors.readable(source.text)):
             texts[place] = f"{texts[place]} {line}" if place in texts else line
     return Profile(program, made.model, tuple(tasks), timeline, texts)
 
